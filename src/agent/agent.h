@@ -20,6 +20,7 @@
 #include "agent/csi_client.h"
 #include "agent/csi_served_figures.h"
 #include "agent/debt_collector.h"
+#include "agent/departed_pods.h"
 #include "agent/detach_observer.h"
 #include "agent/driver_lanes.h"
 #include "agent/forget_driver.h"
@@ -303,6 +304,7 @@ class Agent {
   std::unique_ptr<DebtCollector> debt_collector_;
   std::unique_ptr<VolumeManager> manager_;
   std::unique_ptr<SourceLosses> source_losses_;
+  std::unique_ptr<DepartedPods> departed_pods_;
   std::unique_ptr<CatalogUpdates> updates_;
   // What was so of all sources when the update began that is being taken over now.
   bool were_complete_ = false;

@@ -178,6 +178,7 @@ Status Agent::MakeManager() {
   });
   WatchControlTasks();
   source_losses_ = std::make_unique<SourceLosses>(*catalog_, *manager_, removal_deletes);
+  departed_pods_ = std::make_unique<DepartedPods>(*manager_);
   updates_ = std::make_unique<CatalogUpdates>(
       *scheduler_, *catalog_,
       CatalogUpdates::Hooks{[this](const ObjectUpdate& update) { UpdateBegins(update); },

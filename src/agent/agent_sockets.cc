@@ -130,6 +130,7 @@ Status Agent::MakeControlServices() {
       .label_givers = [this] { return LabelGivers(); },
       .csi_only = config_.csi_only,
       .snapshots = &snapshot_objects_->backend(),
+      .departed = departed_pods_.get(),
       .paths = paths_.get()});
   control_backend_->look_patience = config_.deadline_look;
   control_backend_->driver_call_patience = config_.deadline_csi_call;

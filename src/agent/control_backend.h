@@ -33,6 +33,7 @@
 
 namespace volumed {
 
+class DepartedPods;
 struct SnapshotBackend;
 
 // The steps that were held back and are permitted now.
@@ -107,6 +108,8 @@ struct ControlBackend {
   bool csi_only = false;
   // The pools of this node and their snapshots. Null: there are none, as in tests of other things.
   SnapshotBackend* snapshots = nullptr;
+  // Which pods have left. Null: nobody knows, as in tests of other things.
+  const DepartedPods* departed = nullptr;
   // Where volumes lie. Null: no place counts as a volume's.
   const KubeletPaths* paths = nullptr;
   // How many calls of peers drivers have now. Threads: the control thread.

@@ -24,8 +24,8 @@ grpc::Status ToGrpcStatus(const Status& status) {
 
 ControlService::ControlService(ControlBackend& backend, PeerRole role)
     : ControlService(backend, role,
-                     {AddObjectCalls, AddPodCalls, AddAgentCalls, AddDriverCalls, AddSnapshotCalls,
-                      AddImportCalls}) {}
+                     {AddObjectCalls, AddPodCalls, AddAgentCalls, AddDriverCalls, AddPoolCalls,
+                      AddSnapshotCalls, AddImportCalls}) {}
 
 ControlService::ControlService(ControlBackend& backend, PeerRole role,
                                const std::vector<AddRows>& groups)

@@ -1,8 +1,9 @@
 // ControlService: the control API for peers of one role, as a table. Each call is one row: its name
 // in agent.proto, the role that it needs, and its handler. The rows stand beside their handlers, in
-// object_calls.cc, pod_calls.cc, agent_calls.cc, driver_calls.cc, snapshot_calls.cc and
-// import_calls.cc, so that a new call costs a handler and a row in one of these files. A call has
-// no handler without a role, and an agent whose API has a call without a row does not start.
+// object_calls.cc, pod_calls.cc, agent_calls.cc, driver_calls.cc, pool_calls.cc,
+// snapshot_calls.cc and import_calls.cc, so that a new call costs a handler and a row in one of
+// these files. A call has no handler without a role, and an agent whose API has a call without a
+// row does not start.
 #pragma once
 
 #include <functional>
@@ -114,7 +115,8 @@ void AddObjectCalls(ControlService& service);    // objects of any kind
 void AddPodCalls(ControlService& service);       // one pod, or what happens to pods
 void AddAgentCalls(ControlService& service);     // the agent, its sources and its records
 void AddDriverCalls(ControlService& service);    // CSI drivers
-void AddSnapshotCalls(ControlService& service);  // pools and snapshots
+void AddPoolCalls(ControlService& service);      // pools and their volumes
+void AddSnapshotCalls(ControlService& service);  // snapshots
 void AddImportCalls(ControlService& service);    // storage that was there before
 
 // ---- details ------------------------------------------------------------------------------------

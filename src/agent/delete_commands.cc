@@ -3,13 +3,19 @@
 #include <algorithm>
 #include <optional>
 #include <utility>
+#include <variant>
 
 #include "agent/command_admission.h"
 #include "agent/control_backend.h"
 #include "agent/object_use.h"
 #include "agent/pod_lookup.h"
+#include "agent/snapshot_backend.h"
 #include "base/strings.h"
+#include "kube/storage_enums.h"
+#include "volume/claim_binding.h"
+#include "volume/csi_translation.h"
 #include "volume/driver_domain.h"
+#include "volume/storage_name.h"
 #include "volumemanager/claims/provisioning.h"
 
 namespace volumed {
@@ -65,6 +71,29 @@ std::string LostVolumeText(const ObjectCatalog& catalog, const VolumeManager& ma
          storage_class->provisioner + " may have made volume " +
          ProvisionedVolumeName(claim->metadata.uid) +
          " for it before, which nobody deletes then: look for it there";
+}
+
+// Of a PersistentVolume that no claim has, so that nothing reclaims it: what of it stays, and how
+// that ends. "" for any other object, and for one that nobody here would ever reclaim.
+std::string DataLeftBehind(const ControlBackend& backend, const ObjectKey& key) {
+  if (key.kind != ObjectKind::kPersistentVolume || backend.manager.storage().IsBound(key)) {
+    return "";
+  }
+  const PersistentVolumePtr volume = backend.catalog.FindPersistentVolume(key.name);
+  if (volume == nullptr) return "";
+  const auto* csi = std::get_if<CsiPersistentVolumeSource>(&volume->spec.source);
+  const bool is_of_pool = csi != nullptr && backend.snapshots != nullptr &&
+                          csi->driver == backend.snapshots->pools.driver;
+  const ReclaimPolicy policy = volume->spec.reclaim_policy;
+  const bool is_retained = ReclaimActionOf(policy) == ReclaimAction::kNone;
+  if (is_retained && !is_of_pool) return "";
+  const auto place = StorageNameOf(AsUsed(VolumeSpec::FromPersistentVolume(*volume, false)));
+  std::string text = "its data" + (place ? " in " + place->ToString() : "") + " stays: ";
+  text += is_retained ? "its reclaim policy is " + std::string(EnumText(policy))
+                      : "no claim has had it, and its reclaim policy " +
+                            std::string(EnumText(policy)) + " is for one that a claim has left";
+  if (is_of_pool) text += "; `volumectl pool delete " + csi->volume_handle + "` deletes it";
+  return text;
 }
 
 bool IsHeld(const VolumeManager& manager, const ObjectKey& key) {
@@ -232,6 +261,7 @@ void DeleteCommands::TakeObject(Command& command, const ObjectKey& key) {
   std::string told = WarningOfUse(backend_.catalog, backend_.manager, key);
   const std::string fate = FateOfData(backend_.catalog, backend_.manager, key);
   if (!fate.empty()) told = fate;  // no object has both
+  if (told.empty()) told = DataLeftBehind(backend_, key);
   if (backend_.recovery.recovery().active) {
     const auto data = DataThatEndsWith(backend_.catalog, backend_.manager, key);
     if (data && data->stays_because.empty()) {

@@ -1,5 +1,6 @@
 #include "agent/pod_waiter.h"
 
+#include "agent/departed_pods.h"
 #include "agent/pod_lookup.h"
 #include "agent/view_codec.h"
 
@@ -47,6 +48,10 @@ Result<PodWaiter::Next> PodWaiter::Fill(v1::WaitResponse* response) {
   if (view) EncodePod(*view, backend().events.Snapshot(view->uid), response->mutable_pod());
   if (condition == "gone") {
     response->set_met(view ? IsDeletedByCommand(*view) : pod_ || none);
+    const DepartedPods* const departed = backend().departed;
+    const bool has_left =
+        none && departed != nullptr && departed->Knows(request_.pod(), backend().node);
+    response->set_has_left(has_left);
   } else {
     response->set_met(view && (condition == "create" || view->phase == "Ready"));
   }

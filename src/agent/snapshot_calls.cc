@@ -1,18 +1,15 @@
-// The calls of the control API about pools and snapshots.
-#include <memory>
+// The calls of the control API about snapshots.
 #include <string>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "agent/control_service.h"
-#include "agent/pool_gauges.h"
+#include "agent/pool_volume_lookup.h"
 #include "agent/snapshot_backend.h"
 #include "agent/snapshot_stream.h"
 #include "agent/snapshot_view.h"
 #include "kube/decode.h"
 #include "kube/field_rules.h"
-#include "pool/pool_id.h"
 #include "pool/pool_parameters.h"
 
 namespace volumed {
@@ -33,79 +30,6 @@ Status CheckHandName(const std::string& name) {
                 : OkStatus();
 }
 
-// What a person calls a volume: its id, or the PersistentVolume's name.
-Result<std::string> VolumeIdOf(const ControlBackend& backend, const std::string& volume) {
-  const PoolServed& pools = backend.snapshots->pools;
-  const auto object = backend.catalog.FindPersistentVolume(volume);
-  const auto* csi =
-      object == nullptr ? nullptr : std::get_if<CsiPersistentVolumeSource>(&object->spec.source);
-  if (csi != nullptr && csi->driver == pools.driver) return csi->volume_handle;
-  if (object == nullptr && ParsePoolId(volume)) return volume;
-  return Error::NotApplied(Code::kNotFound,
-                           (object == nullptr ? "there is no volume and no PersistentVolume "
-                                              : "not of a pool of this node is PersistentVolume ") +
-                               volume);
-}
-
-// ---- pools --------------------------------------------------------------------------------------
-
-using GetPoolsCall = UnaryCall<v1::GetPoolsRequest, v1::GetPoolsResponse>;
-
-// What is told of the pools, each of which is looked at beside the others: one that does not answer
-// makes nobody wait for it but a moment.
-struct PoolsAnswer {
-  GetPoolsCall call;
-  std::vector<v1::Pool> pools;  // in their order
-  size_t left = 0;              // that are being looked at
-};
-
-// On the control thread.
-void AddPool(const std::shared_ptr<PoolsAnswer>& answer, size_t at, const v1::Pool& pool) {
-  answer->pools[at] = pool;
-  if (--answer->left > 0) return;
-  for (const v1::Pool& one : answer->pools) *answer->call.response->add_pools() = one;
-  answer->call.Finish(OkStatus());
-}
-
-// Blocks: until the pool's filesystem has answered, or has not for a while.
-v1::Pool LookAtPool(PoolVolumes& volumes, const Pool& pool,
-                    const std::vector<std::string>& snapshots) {
-  v1::Pool told;
-  EncodePool({pool, static_cast<int>(volumes.CountOf(pool.name())), CountOfPool(pool, snapshots),
-              volumes.Glance(pool.name())},
-             &told);
-  return told;
-}
-
-void LookAtPools(const GetPoolsCall& call) {
-  PoolVolumes& volumes = call.backend.snapshots->pools.volumes;
-  std::vector<std::string> ids;
-  for (const SnapshotRecord& one : call.backend.snapshots->maker.List({})) ids.push_back(one.id);
-  std::vector<const Pool*> asked;
-  for (const std::unique_ptr<Pool>& pool : volumes.pools()) {
-    if (call.request.name().empty() || pool->name() == call.request.name()) {
-      asked.push_back(pool.get());
-    }
-  }
-  if (asked.empty()) return call.Finish(OkStatus());
-  const auto answer = std::make_shared<PoolsAnswer>(
-      PoolsAnswer{call, std::vector<v1::Pool>(asked.size()), asked.size()});
-  Scheduler& scheduler = call.backend.scheduler;
-  for (size_t at = 0; at < asked.size(); ++at) {
-    scheduler.RunBlocking([&scheduler, &volumes, pool = asked[at], ids, answer, at] {
-      scheduler.Post(
-          [answer, at, told = LookAtPool(volumes, *pool, ids)] { AddPool(answer, at, told); });
-    });
-  }
-}
-
-void HandleGetPools(const GetPoolsCall& call) {
-  call.backend.scheduler.Post([call] {
-    if (call.backend.snapshots == nullptr) return call.Finish(OkStatus());
-    LookAtPools(call);
-  });
-}
-
 // ---- snapshots ----------------------------------------------------------------------------------
 
 using CreateCall = UnaryCall<v1::CreateSnapshotRequest, v1::CreateSnapshotResponse>;
@@ -119,7 +43,8 @@ void HandleCreateSnapshot(const CreateCall& call) {
     if (const Status named = CheckHandName(call.request.name()); !named.ok()) {
       return call.Finish(named);
     }
-    const Result<std::string> volume = VolumeIdOf(call.backend, call.request.volume());
+    const Result<std::string> volume =
+        FindPoolVolume(call.backend, call.request.namespace_(), call.request.volume());
     if (!volume.ok()) return call.Finish(volume.error());
     call.backend.snapshots->maker.Create({kByHand + call.request.name(), *volume, {}},
                                          [call](const Result<SnapshotRecord>& made) {
@@ -135,7 +60,8 @@ Status HandleGetSnapshots(ControlBackend& backend, const v1::GetSnapshotsRequest
   if (backend.snapshots == nullptr) return OkStatus();
   SnapshotFilter filter;
   if (!request.volume().empty()) {
-    ASSIGN_OR_RETURN(filter.volume, VolumeIdOf(backend, request.volume()));
+    ASSIGN_OR_RETURN(filter.volume,
+                     FindPoolVolume(backend, request.namespace_(), request.volume()));
   }
   std::vector<SnapshotRecord> found;
   if (request.id().empty()) {
@@ -174,6 +100,7 @@ Result<PoolVolumeWish> RestoreWish(const PoolServed& pools,
                                    const v1::RestoreSnapshotRequest& request) {
   RETURN_IF_ERROR(CheckHandName(request.name()));
   ASSIGN_OR_RETURN(const PoolCutRecord cut, pools.volumes.FindCut(request.id()));
+  if (request.size_bytes() > 0) RETURN_IF_ERROR(CheckHoldsCut(cut, request.size_bytes()));
   PoolVolumeWish wish;
   wish.name = kByHand + request.name();
   wish.size.required_bytes = request.size_bytes() > 0 ? request.size_bytes() : cut.size_bytes;
@@ -222,7 +149,6 @@ void HandleRestoreSnapshot(const RestoreCall& call) {
 }  // namespace
 
 void AddSnapshotCalls(ControlService& service) {
-  service.Unary("GetPools", PeerRole::kRead, HandleGetPools);
   service.Unary("CreateSnapshot", PeerRole::kOperate, HandleCreateSnapshot);
   service.OnControl("GetSnapshots", PeerRole::kRead, HandleGetSnapshots);
   service.Unary("DeleteSnapshot", PeerRole::kOperate, HandleDeleteSnapshot);

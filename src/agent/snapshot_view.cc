@@ -53,6 +53,25 @@ void EncodePool(const PoolFacts& facts, v1::Pool* out) {
   out->set_is_short(facts.seen.account->is_short);
 }
 
+void EncodePoolVolume(const PoolVolumeRecord& volume, const PoolVolumeHolding& holding,
+                      v1::PoolVolume* out) {
+  out->set_id(volume.id);
+  out->set_pool(volume.pool);
+  out->set_backend(std::string(PoolBackendName(volume.backend)));
+  out->set_size_bytes(volume.capacity_bytes);
+  out->set_state(std::string(PoolVolumeStateName(volume.state)));
+  out->set_name(volume.name);
+  out->set_volume_mode(volume.is_block ? "Block" : "Filesystem");
+  out->set_fs_type(PoolFilesystemOf(volume));
+  out->set_persistent_volume(holding.persistent_volume);
+  if (!holding.claim.name.empty()) {
+    out->mutable_claim()->set_kind("PersistentVolumeClaim");
+    out->mutable_claim()->set_namespace_(holding.claim.name_space);
+    out->mutable_claim()->set_name(holding.claim.name);
+  }
+  for (const std::string& who : holding.had_by) out->add_had_by(who);
+}
+
 CopyPace PaceOf(const SnapshotRecord& record, const CopySample& since, int64_t now_unix_ms) {
   constexpr double kMillisPerSecond = 1000;
   const bool is_copied = record.phase == SnapshotPhase::kProcessing && record.bytes_total > 0;

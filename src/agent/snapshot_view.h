@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "agent.pb.h"
+#include "agent/pool_volume_lookup.h"
 #include "pool/pool_volumes.h"
 #include "snapshot/snapshot_record.h"
 
@@ -21,6 +22,9 @@ struct PoolFacts {
   PoolGlance seen;
 };
 void EncodePool(const PoolFacts& facts, v1::Pool* out);
+
+void EncodePoolVolume(const PoolVolumeRecord& volume, const PoolVolumeHolding& holding,
+                      v1::PoolVolume* out);
 
 // How far a copy was at a moment.
 struct CopySample {

@@ -55,6 +55,8 @@ ExitCode FetchSnapshots(const CliContext& context, const std::string& id, const 
 ExitCode GetSnapshots(const CliContext& context, const std::string& id, const std::string& volume);
 // Prints the pool of this name, or all.
 ExitCode GetPools(const CliContext& context, const std::string& name);
+// Prints the pools' volume of this id, or all.
+ExitCode GetPoolVolumes(const CliContext& context, const std::string& id);
 
 // Reads the whole file; "-" is standard input. Returns nullopt, after a line on stderr, if it
 // cannot be read or is a directory.

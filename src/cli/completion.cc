@@ -148,6 +148,7 @@ class Line {
       return lookup_(options_, type == "POD" ? "pod" : "source");
     if (type == "DRIVER") return lookup_(options_, "driver");
     if (type == "POOL") return lookup_(options_, "pool");
+    if (type == "POOLVOLUME") return lookup_(options_, "pool-volume");
     if (type == "SNAPSHOT") return lookup_(options_, "snapshot");
     if (type == "PV") return lookup_(options_, "persistentvolume");
     if (type == "OBJECT") return Objects(word);

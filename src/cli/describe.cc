@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "base/byte_text.h"
+
 #include "base/printable_text.h"
 #include "base/strings.h"
 #include "cli/explain.h"

@@ -78,6 +78,8 @@ inline constexpr CliNoun kVolumeSnapshotClassNoun = {"volumesnapshotclasses", "v
 inline constexpr CliNoun kDriverNoun = {"drivers", "driver", "driver", "driver"};
 // The node's own storage, which no manifest gives.
 inline constexpr CliNoun kPoolNoun = {"pools", "pool", "pool", "pool"};
+inline constexpr CliNoun kPoolVolumeNoun = {"pool-volumes", "pool-volume", "pool-volume",
+                                            "pool-volume"};
 inline constexpr CliNoun kSnapshotNoun = {"snapshots", "snapshot", "snap", "snapshot"};
 // Kinds whose objects are shown as they are.
 inline constexpr CliNoun kKeptNouns[] = {kSecretNoun,
@@ -106,6 +108,7 @@ inline constexpr CliNoun kGetNouns[] = {kPodNoun,
                                         kVolumeSnapshotClassNoun,
                                         kDriverNoun,
                                         kPoolNoun,
+                                        kPoolVolumeNoun,
                                         kSnapshotNoun};
 
 // "pods (po), volumes (vol), ...", in the order of kGetNouns, for help.

@@ -146,6 +146,7 @@ ExitCode RunGet(const CliContext& context, const GetWords& words) {
   const auto& [what, name] = words;
   if (kDriverNoun.Means(what)) return GetDrivers(context, name);
   if (kPoolNoun.Means(what)) return GetPools(context, name);
+  if (kPoolVolumeNoun.Means(what)) return GetPoolVolumes(context, name);
   if (kSnapshotNoun.Means(what)) return GetSnapshots(context, name, "");
   for (const CliNoun& noun : {kPersistentVolumeNoun, kClaimNoun, kStorageClassNoun}) {
     if (noun.Means(what)) return GetStorage(context, noun, name);

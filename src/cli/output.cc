@@ -5,10 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
-#include <cstdio>
 #include <iterator>
 
+#include "base/byte_text.h"
 #include "base/strings.h"
 
 namespace volumed {
@@ -419,20 +418,6 @@ std::string FormatAge(int64_t since, int64_t now) {
 
 std::string FormatCreation(int64_t created, int64_t now) {
   return created == 0 ? "<unknown>" : FormatAge(created, now);
-}
-
-std::string FormatBytes(int64_t bytes) {
-  static constexpr const char* kUnits[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
-  double amount = static_cast<double>(bytes);
-  size_t unit = 0;
-  while (amount >= 1024 && unit + 1 < std::size(kUnits)) {
-    amount /= 1024;
-    ++unit;
-  }
-  char text[32];
-  const bool whole = unit == 0 || amount >= 10 || amount == std::floor(amount);
-  std::snprintf(text, sizeof(text), whole ? "%.0f%s" : "%.1f%s", amount, kUnits[unit]);
-  return text;
 }
 
 }  // namespace volumed

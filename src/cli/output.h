@@ -76,7 +76,5 @@ int64_t NowUnixMs();
 std::string FormatAge(int64_t since_unix_ms, int64_t now_unix_ms);
 // The age of an object; kubectl's "<unknown>" if it is not known when the object was made.
 std::string FormatCreation(int64_t created_unix_ms, int64_t now_unix_ms);
-// "12Mi", "3.4Gi", "517": rounded, with one decimal below ten of a unit if it is not whole.
-std::string FormatBytes(int64_t bytes);
 
 }  // namespace volumed

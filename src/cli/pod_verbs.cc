@@ -74,6 +74,11 @@ struct WaitWords {
 
 using SteadyClock = std::chrono::steady_clock;
 
+// What the pod is once the condition is met.
+std::string StateWord(const WaitWords& words) {
+  return words.condition == "create" ? "created" : words.condition;
+}
+
 // The wait for one pod, or for one of all.
 struct PodWait {
   v1::ObjectRef pod;
@@ -114,11 +119,11 @@ ExitCode WaitFor(const CliContext& context, const PodWait& wait) {
         was_there = was_there || response.has_pod();
       });
   if (status.ok() && last.met()) {
-    std::cout << "pod " << shown << " " << words.condition << "\n";
-    // After a `delete` that is no failure; after a slip in the name a script goes on too early.
-    if (words.condition == "gone" && !was_there) {
+    std::cout << "pod " << shown << " " << StateWord(words) << "\n";
+    // After a slip in the name a script goes on too early.
+    if (words.condition == "gone" && !was_there && !last.has_left()) {
       std::cerr << "note: no pod " << shown
-                << " is known: it left before this call, or there never was one\n";
+                << " is known: there was none since the agent's start\n";
     }
     // A pod that a manifest has, and that a command keeps away, is shown all the same.
     if (words.condition == "gone" && last.has_pod() && last.pod().problems_size() > 0) {
@@ -133,7 +138,7 @@ ExitCode WaitFor(const CliContext& context, const PodWait& wait) {
   if (status.error_code() != grpc::StatusCode::DEADLINE_EXCEEDED) {
     return ReportFailure(status, context.socket);
   }
-  std::cerr << "volumectl: pod " << shown << " is not " << words.condition << " after "
+  std::cerr << "volumectl: pod " << shown << " is not " << StateWord(words) << " after "
             << MillisecondsOf(words.timeout_s).count() << " ms\n";
   if (last.has_pod()) {
     Explain(AsOfNow(context, last.pod()), v1::GetSourcesResponse(), v1::GetStatusResponse(),

@@ -1,8 +1,13 @@
-// The verb pool: PersistentVolumes of storage that is there already.
+// The verb pool: the pools' volumes, and PersistentVolumes of storage that is there already.
 #include <iostream>
 #include <string>
+#include <vector>
 
 #include "cli/calls.h"
+#include "cli/object_kinds.h"
+#include "cli/snapshot_tables.h"
+
+#include "base/byte_text.h"
 
 namespace volumed {
 namespace {
@@ -60,21 +65,76 @@ void DeclarePoolImport(CLI::App& verb, PoolImportWords& words) {
   verb.add_option("--pv-name", words.pv_name,
                   "of the PersistentVolume; default: one that follows from the source");
   verb.add_option("--size", words.size_bytes,
-                  "of a CSI volume, or of a directory; default: what the directory has in it")
+                  "of a CSI volume, or of a directory; with --pool a directory needs it, else the "
+                  "default is what the directory has in it")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::PositiveNumber)
       ->type_name("BYTES");
   verb.add_flag("--yes", words.yes, "do it; without it nothing is done but to look");
 }
 
+struct PoolDeleteWords {
+  std::vector<std::string> ids;
+};
+
+// The exit code is that of the last failure.
+ExitCode RunPoolDelete(const CliContext& context, const PoolDeleteWords& words) {
+  ExitCode worst = kExitOk;
+  for (const std::string& id : words.ids) {
+    v1::DeletePoolVolumeRequest request;
+    request.set_id(id);
+    v1::DeletePoolVolumeResponse response;
+    const ExitCode code = CallAndSay(context, &Stub::DeletePoolVolume, request, &response,
+                                     "volume " + id + " deleted");
+    if (code == kExitUnreachable || code == kExitForbidden) return code;
+    if (code != kExitOk) worst = code;
+    if (!response.warning().empty()) std::cerr << "note: " << response.warning() << "\n";
+  }
+  return worst;
+}
+
 }  // namespace
 
+ExitCode GetPools(const CliContext& context, const std::string& name) {
+  v1::GetPoolsRequest request;
+  request.set_name(name);
+  v1::GetPoolsResponse response;
+  const ExitCode code = CallAndSay(context, &Stub::GetPools, request, &response, "");
+  if (code != kExitOk) return code;
+  if (!name.empty() && response.pools().empty()) return ReportNone(context, "pool", name, false);
+  PrintPools(response, context.format, std::cout);
+  return kExitOk;
+}
+
+ExitCode GetPoolVolumes(const CliContext& context, const std::string& id) {
+  v1::GetPoolVolumesRequest request;
+  request.set_id(id);
+  v1::GetPoolVolumesResponse response;
+  const ExitCode code = CallAndSay(context, &Stub::GetPoolVolumes, request, &response, "");
+  if (code != kExitOk) return code;
+  if (!id.empty() && response.volumes().empty()) {
+    return ReportNone(context, kPoolVolumeNoun.singular, id, false);
+  }
+  PrintPoolVolumes(response, context.format, std::cout);
+  return kExitOk;
+}
+
 void AddPoolVerbs(const Verbs& verbs) {
-  const Verbs pool = verbs.Group("pool", "the pools of this node; `get pools` lists them");
+  const Verbs pool =
+      verbs.Group("pool", "the pools of this node; `get pools` and `get pool-volumes` list them");
   pool.Add<PoolImportWords>("import",
                             "print the PersistentVolume of storage that is there already, without "
                             "copying it; a check of its filesystem may need --request-timeout",
                             DeclarePoolImport, RunPoolImport);
+  pool.Add<PoolDeleteWords>(
+      "delete",
+      "delete a pool's volume with its data, which nobody has: no PersistentVolume, claim or node",
+      [](CLI::App& verb, PoolDeleteWords& words) {
+        verb.add_option("id", words.ids, "as `get pool-volumes` shows it")
+            ->required()
+            ->type_name("POOLVOLUME");
+      },
+      RunPoolDelete);
 }
 
 }  // namespace volumed

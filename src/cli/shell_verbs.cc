@@ -55,6 +55,12 @@ std::vector<std::string> NamesOf(const CliContext& context, const std::string& k
     for (const v1::Pool& pool : pools.pools()) names.push_back(pool.name());
     return names;
   }
+  if (kind == "pool-volume") {
+    v1::GetPoolVolumesResponse volumes;
+    (void)client.Call(&Stub::GetPoolVolumes, v1::GetPoolVolumesRequest(), &volumes);
+    for (const v1::PoolVolume& volume : volumes.volumes()) names.push_back(volume.id());
+    return names;
+  }
   v1::ListObjectsRequest request;
   request.set_kind(kind);
   // A pod is looked for in the default namespace; others are not offered.

@@ -1,5 +1,8 @@
 #include "cli/snapshot_tables.h"
 
+#include "base/byte_text.h"
+#include "base/strings.h"
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -70,6 +73,27 @@ void PrintPools(const v1::GetPoolsResponse& pools, OutputFormat format, std::ost
     rows.back().insert(rows.back().end() - 1,
                        {KnownBytes(pool.has_outstanding_bytes(), pool.outstanding_bytes()),
                         std::to_string(pool.reserve_percent()) + "%"});
+  }
+  PrintTable(rows, out);
+}
+
+void PrintPoolVolumes(const v1::GetPoolVolumesResponse& volumes, OutputFormat format,
+                      std::ostream& out) {
+  if (IsForPrograms(format)) return PrintMessage(volumes, format, out);
+  if (volumes.volumes().empty()) {
+    out << "there are no volumes in pools\n";
+    return;
+  }
+  const bool wide = format == OutputFormat::kWide;
+  SnapshotRows rows = {{"ID", "POOL", "BACKEND", "SIZE", "STATE", "NAME", "USED BY"}};
+  if (wide) rows[0].insert(rows[0].end() - 1, {"MODE", "FILESYSTEM"});
+  for (const v1::PoolVolume& one : volumes.volumes()) {
+    const std::vector<std::string> had_by(one.had_by().begin(), one.had_by().end());
+    rows.push_back({one.id(), one.pool(), one.backend(),
+                    KnownBytes(one.size_bytes() != 0, one.size_bytes()), one.state(),
+                    OrDash(one.name()), OrDash(Join(had_by, ", "))});
+    if (!wide) continue;
+    rows.back().insert(rows.back().end() - 1, {one.volume_mode(), OrDash(one.fs_type())});
   }
   PrintTable(rows, out);
 }

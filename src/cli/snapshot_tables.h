@@ -1,4 +1,5 @@
-// `volumectl get pools`, `get snapshots`, `describe snapshot` and `snapshot watch`, as text.
+// `volumectl get pools`, `get pool-volumes`, `get snapshots`, `describe snapshot` and `snapshot
+// watch`, as text.
 //
 // Threads: one. Blocks: no.
 #pragma once
@@ -13,6 +14,10 @@ namespace volumed {
 
 // One line for each pool; why it is not open, or what it lacks, is the last column.
 void PrintPools(const v1::GetPoolsResponse& pools, OutputFormat format, std::ostream& out);
+// One line for each volume; who has it is the last column. The wide table adds its mode and the
+// filesystem that it has.
+void PrintPoolVolumes(const v1::GetPoolVolumesResponse& volumes, OutputFormat format,
+                      std::ostream& out);
 // One line for each snapshot. The wide table adds the VolumeSnapshot and the group that it is of.
 void PrintSnapshots(const v1::GetSnapshotsResponse& snapshots, OutputFormat format,
                     int64_t now_unix_ms, std::ostream& out);

@@ -2,6 +2,7 @@
 #include <iostream>
 #include <string>
 
+#include "base/byte_text.h"
 #include "cli/calls.h"
 #include "cli/snapshot_tables.h"
 
@@ -38,6 +39,7 @@ void SayId(const CliContext& context, const google::protobuf::Message& response,
 ExitCode RunSnapshotCreate(const CliContext& context, const SnapshotCreateWords& words) {
   v1::CreateSnapshotRequest request;
   request.set_volume(words.volume);
+  request.set_namespace_(context.name_space);
   // A name of its own, if none is given: nobody repeats this call.
   request.set_name(words.name.empty() ? "at-" + std::to_string(NowUnixMs()) : words.name);
   v1::CreateSnapshotResponse response;
@@ -104,7 +106,9 @@ void DeclareSnapshotId(CLI::App& verb, std::string& id) {
 }
 
 void DeclareSnapshotCreate(CLI::App& verb, SnapshotCreateWords& words) {
-  verb.add_option("volume", words.volume, "a pool's volume by its id, or a PersistentVolume")
+  verb.add_option("volume", words.volume,
+                  "a pool's volume by its id, its PersistentVolume (pv/NAME), or its claim: "
+                  "pvc/NAME, NAMESPACE/NAME")
       ->required()
       ->type_name("PV");
   verb.add_option("--name", words.name,
@@ -117,7 +121,8 @@ void DeclareSnapshotRestore(CLI::App& verb, SnapshotRestoreWords& words) {
   verb.add_option("pv-name", words.name, "of the PersistentVolume that stands for the new volume")
       ->required()
       ->type_name("PVNAME");
-  verb.add_option("--size", words.size_bytes, "of the volume; default: that of the snapshot")
+  verb.add_option("--size", words.size_bytes,
+                  "of the volume, not below that of the snapshot, which is the default")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/false))
       ->check(CLI::PositiveNumber)
       ->type_name("BYTES");
@@ -130,6 +135,7 @@ ExitCode FetchSnapshots(const CliContext& context, const std::string& id, const 
   v1::GetSnapshotsRequest request;
   request.set_id(id);
   request.set_volume(volume);
+  request.set_namespace_(context.name_space);
   const ExitCode code = CallAndSay(context, &Stub::GetSnapshots, request, response, "");
   const bool is_missing = code == kExitOk && !id.empty() && response->snapshots().empty();
   return is_missing ? ReportNone(context, "snapshot", id, false) : code;
@@ -142,17 +148,6 @@ ExitCode GetSnapshots(const CliContext& context, const std::string& id, const st
   return code;
 }
 
-ExitCode GetPools(const CliContext& context, const std::string& name) {
-  v1::GetPoolsRequest request;
-  request.set_name(name);
-  v1::GetPoolsResponse response;
-  const ExitCode code = CallAndSay(context, &Stub::GetPools, request, &response, "");
-  if (code != kExitOk) return code;
-  if (!name.empty() && response.pools().empty()) return ReportNone(context, "pool", name, false);
-  PrintPools(response, context.format, std::cout);
-  return kExitOk;
-}
-
 void AddSnapshotVerbs(const Verbs& verbs) {
   const Verbs snapshot = verbs.Group("snapshot", "snapshots of the volumes of this node's pools");
   snapshot.Add<SnapshotCreateWords>("create", "make one of a volume", DeclareSnapshotCreate,
@@ -161,7 +156,8 @@ void AddSnapshotVerbs(const Verbs& verbs) {
       "get", "show which there are",
       [](CLI::App& verb, SnapshotGetWords& words) {
         verb.add_option("id", words.id, "one of them, in whatever phase")->type_name("SNAPSHOT");
-        verb.add_option("--volume", words.volume, "only those of this volume")->type_name("VOLUME");
+        verb.add_option("--volume", words.volume, "only those of this volume, as in create")
+            ->type_name("PV");
       },
       RunSnapshotGet);
   snapshot.Add<SnapshotIdWords>(

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_text.h"
 #include "csi/csi_before_growth.h"
 #include "csi/csi_capabilities.h"
 #include "csi/csi_devices.h"
@@ -18,8 +19,6 @@ namespace volumed {
 namespace {
 
 using NodeCan = ::csi::v1::NodeServiceCapability_RPC;
-
-std::string BytesText(int64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 // The source of a mount of a disk; "" of any other mount. A filesystem of several disks (btrfs) has
 // a number of its own, and counts as none: what its size is, no single disk tells. Nor does the
@@ -167,7 +166,7 @@ Result<bool> CsiExpander::NodeExpand(const NodeResizeOptions& options, const Cal
   if (!looked.ok()) return looked.error().AsMaybeApplied();
   if (const auto why = WhyNotGrown(growth)) {
     return DriverLied(context_, {volume.driver, "NodeExpandVolume", volume.handle},
-                      volume.handle + " has " + BytesText(growth.wanted_bytes) + " now", *why);
+                      volume.handle + " has " + BytesForPeople(growth.wanted_bytes) + " now", *why);
   }
   return true;
 }
@@ -311,14 +310,14 @@ std::optional<std::string> WhyNotGrown(const CsiGrowth& growth) {
   if (!growth.device_bytes) {
     const bool says_less = growth.said_bytes != 0 && growth.said_bytes < growth.wanted_bytes;
     if (!says_less) return std::nullopt;
-    return "said in the same answer that it has " + BytesText(growth.said_bytes);
+    return "said in the same answer that it has " + BytesForPeople(growth.said_bytes);
   }
   const bool is_less = *growth.device_bytes < growth.wanted_bytes;
   const bool is_vouched_for =
       growth.said_bytes >= growth.wanted_bytes && *growth.device_bytes > growth.old_bytes;
-  if (is_less && !is_vouched_for) return "its disk has " + BytesText(*growth.device_bytes);
+  if (is_less && !is_vouched_for) return "its disk has " + BytesForPeople(*growth.device_bytes);
   if (!growth.filesystem_is_smaller) return std::nullopt;
-  return "the filesystem does not fill its disk of " + BytesText(*growth.device_bytes);
+  return "the filesystem does not fill its disk of " + BytesForPeople(*growth.device_bytes);
 }
 
 std::unique_ptr<NodeExpandableVolumePlugin> MakeCsiExpander(const CsiContext& context,

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
 #include "kube/digest.h"
 #include "pool/pool_parameters.h"
@@ -128,8 +129,8 @@ Result<int64_t> ParseCsiGrowth(const ::csi::v1::CapacityRange& range,
   const int64_t required = range.required_bytes();
   const int64_t limit = range.limit_bytes();
   if (required < 0 || limit < 0 || (limit != 0 && limit < required)) {
-    return Refused("capacity_range: a volume cannot have at least " + std::to_string(required) +
-                   " and at most " + std::to_string(limit) + " bytes");
+    return Refused("capacity_range: a volume cannot have at least " + BytesForPeople(required) +
+                   " and at most " + BytesForPeople(limit));
   }
   RETURN_IF_ERROR(CheckListedSize(volume, required));
   int64_t size = volume.capacity_bytes;
@@ -139,9 +140,9 @@ Result<int64_t> ParseCsiGrowth(const ::csi::v1::CapacityRange& range,
   }
   if (limit == 0 || size <= limit) return size;
   return Error::NotApplied(Code::kOutOfRange, "capacity_range: volume " + volume.id +
-                                                  " would have " + std::to_string(size) +
-                                                  " bytes, and is to have at most " +
-                                                  std::to_string(limit));
+                                                  " would have " + BytesForPeople(size) +
+                                                  ", and is to have at most " +
+                                                  BytesForPeople(limit));
 }
 
 ::csi::v1::Volume CsiVolumeOf(const PoolVolumeRecord& record, const CsiPlaces& places) {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_text.h"
 #include "csi.pb.h"
 #include "csidriver/csi_capability_wish.h"
 #include "csidriver/csi_inline_wish.h"
@@ -306,8 +307,8 @@ Result<NodeExpand> NodeRpcs::ExpandOf(const NodeExpandVolumeRequest& request,
   ASSIGN_OR_RETURN(const int64_t bytes, ParseCsiGrowth(request.capacity_range(), volume));
   if (bytes > volume.capacity_bytes && !settings_.grows_storage) {
     return Error::NotApplied(
-        Code::kOutOfRange, "volume " + volume.id + " has " + std::to_string(volume.capacity_bytes) +
-                               " bytes: ControllerExpandVolume has to make it larger first");
+        Code::kOutOfRange, "volume " + volume.id + " has " + BytesForPeople(volume.capacity_bytes) +
+                               ": ControllerExpandVolume has to make it larger first");
   }
   place = there->place;
   return NodeExpand{.id = volume.id, .driver = settings_.driver, .bytes = bytes};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/byte_text.h"
 #include "mounter/mount_options.h"
 #include "mounter/mount_refs.h"
 #include "mounter/resize_fs.h"
@@ -115,8 +116,8 @@ Status CheckDeviceSize(const DeviceGrowth& growth, int64_t device_bytes) {
   if (device_bytes >= growth.target_bytes) return OkStatus();
   return Error::NotApplied(Code::kResourceExhausted,
                            growth.plugin + ": device " + growth.device + " has " +
-                               std::to_string(device_bytes) + " bytes, and the volume is to have " +
-                               std::to_string(growth.target_bytes) + ": enlarge the device first");
+                               BytesForPeople(device_bytes) + ", and the volume is to have " +
+                               BytesForPeople(growth.target_bytes) + ": enlarge the device first");
 }
 
 }  // namespace
@@ -143,8 +144,8 @@ Result<bool> GrowDeviceVolume(VolumeHost& host, const DeviceGrowth& wanted,
   }
   if (ProvesSize(*growth, wanted.target_bytes)) return note(GrowthText(*growth));
   return Error::MaybeApplied(Code::kInternal, wanted.plugin + ": the volume is to have " +
-                                                  std::to_string(wanted.target_bytes) +
-                                                  " bytes, and there is " + GrowthText(*growth));
+                                                  BytesForPeople(wanted.target_bytes) +
+                                                  ", and there is " + GrowthText(*growth));
 }
 
 }  // namespace volumed

@@ -18,6 +18,11 @@
 
 namespace volumed {
 
+// What an error of a Provisioner is about (Error::about) if it is certain who has asked in vain:
+// the parameters of the StorageClass, or the claim, with its size.
+inline constexpr const char* kAboutClassParameters = "parameters of the StorageClass";
+inline constexpr const char* kAboutClaim = "what the claim asks for";
+
 // Threads: one call at a time.
 class Provisioner {
  public:

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/strings.h"
 #include "mounter/host_directory.h"
 #include "pool/artefact_directory.h"
@@ -77,8 +78,8 @@ Result<MadeArtefact> ImageBackend::Import(const PoolVolumeRecord& volume, const 
   }
   const Error grown =
       Error::NotApplied(Code::kFailedPrecondition,
-                        source.path.Display() + " has " + std::to_string(file->size_bytes) +
-                            " bytes by now, and had " + std::to_string(volume.capacity_bytes));
+                        source.path.Display() + " has " + BytesForPeople(file->size_bytes) +
+                            " by now, and had " + BytesForPeople(volume.capacity_bytes));
   return TakenBack(begun, grown, call);
 }
 

@@ -8,6 +8,8 @@
 
 #include "pool/image_backend.h"
 
+#include "base/byte_text.h"
+
 namespace volumed {
 namespace {
 
@@ -194,8 +196,8 @@ Status CheckIsWholeCut(const FileExtent& file, const PoolCutRecord& cut) {
   if (file.size_bytes >= cut.size_bytes) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition,
                            "the file of snapshot " + cut.id + " has " +
-                               std::to_string(file.size_bytes) + " bytes, and had " +
-                               std::to_string(cut.size_bytes) + " when it was cut");
+                               BytesForPeople(file.size_bytes) + ", and had " +
+                               BytesForPeople(cut.size_bytes) + " when it was cut");
 }
 
 // To a caller NotFound says that there is no such snapshot, and this one was found.

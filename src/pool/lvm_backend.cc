@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
 #include "base/strings.h"
 #include "mounter/host_directory.h"
@@ -268,8 +269,8 @@ Result<MadeArtefact> LvmBackend::Grow(const PoolVolumeRecord& volume, int64_t by
   ASSIGN_OR_RETURN(const LogicalVolume there, Need(volume.id, volume.object, call));
   const int64_t extents = bytes / there.extent_bytes + (bytes % there.extent_bytes != 0 ? 1 : 0);
   if (there.size_bytes > extents * there.extent_bytes) {
-    return LvmRefusal("logical volume " + there.name + " has " + std::to_string(there.size_bytes) +
-                      " bytes, and is to be made larger to " + std::to_string(bytes));
+    return LvmRefusal("logical volume " + there.name + " has " + BytesForPeople(there.size_bytes) +
+                      ", and is to be made larger to " + BytesForPeople(bytes));
   }
   ASSIGN_OR_RETURN(const LogicalVolume grown, ExtendTo(there, bytes, call));
   return MadeArtefact{.object = LogicalVolumeObject(grown),

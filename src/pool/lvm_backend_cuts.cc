@@ -3,6 +3,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "pool/artefact_directory.h"
 #include "pool/lvm_backend.h"
 
@@ -88,8 +89,8 @@ Result<MadeArtefact> LvmBackend::Materialize(const PoolVolumeRecord& volume, con
   if (source.size_bytes < cut.size_bytes) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              "the logical volume of snapshot " + cut.id + " has " +
-                                 std::to_string(source.size_bytes) + " bytes, and had " +
-                                 std::to_string(cut.size_bytes) + " when it was cut");
+                                 BytesForPeople(source.size_bytes) + ", and had " +
+                                 BytesForPeople(cut.size_bytes) + " when it was cut");
   }
   ASSIGN_OR_RETURN(const auto mapped, MappedOf(source, LvmIdOf(cut.id), call));
   const MakeIt make_it = [&] {

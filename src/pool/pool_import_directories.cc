@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
 #include "mounter/mount_refs.h"
 #include "os/mount_index.h"
@@ -137,13 +138,13 @@ Result<ImportPlan> PlanDirectory(const ImportParts& parts, const ImportRequest& 
   }
   if (is_for_pool && request.size_bytes == 0) {
     return Error::NotApplied(Code::kInvalidArgument,
-                             "a directory has no size: say how large the volume is to be");
+                             "a directory has no size: --size says how large the volume is to be");
   }
   ASSIGN_OR_RETURN(const UsageInfo usage, parts.kernel.Call(Usage{SplitLast(source.path)}, call));
   if (request.size_bytes != 0 && request.size_bytes < usage.used_bytes) {
-    return Error::NotApplied(Code::kOutOfRange, source.path + " has " +
-                                                    std::to_string(usage.used_bytes) +
-                                                    " bytes, which is more than the size");
+    return Error::NotApplied(
+        Code::kOutOfRange,
+        source.path + " has " + BytesForPeople(usage.used_bytes) + ", which is more than the size");
   }
   const int64_t units = std::max<int64_t>(1, (usage.used_bytes + kSizeUnit - 1) / kSizeUnit);
   plan.size_bytes = request.size_bytes != 0 ? request.size_bytes : units * kSizeUnit;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
 #include "kube/digest.h"
 #include "mounter/mount_refs.h"
@@ -110,8 +111,8 @@ Status CheckSharesBlocks(const ImportedPath& source) {
 
 Status CheckImageFits(const ImportedPath& source, const ImportPlan& plan, int64_t bytes) {
   if (bytes % kPoolBlockBytes != 0) {
-    return ImportRefusal(source.path + " has " + std::to_string(bytes) +
-                         " bytes, and sizes of volumes are multiples of " +
+    return ImportRefusal(source.path + " has " + BytesForPeople(bytes) +
+                         ", and sizes of volumes are multiples of " +
                          std::to_string(kPoolBlockBytes) + ": `truncate -s %4096` makes it so");
   }
   if (plan.is_block || IsPoolFilesystem(plan.filesystem.type)) return OkStatus();

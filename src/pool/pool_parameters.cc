@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <string_view>
+#include <vector>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
 #include "base/strings.h"
 #include "os/image_requests.h"
+#include "pluginmgr/provisionable_volume_plugin.h"
 
 namespace volumed {
 namespace {
@@ -24,6 +28,10 @@ constexpr char kQuotaBytes[] = "quotaBytes";
 constexpr char kDirectIo[] = "directIO";
 constexpr const char* kFsType = kPoolFsTypeParameter;
 constexpr char kSidecarPrefix[] = "csi.storage.k8s.io/";
+
+// What a class can say, in the order in which it is told.
+constexpr std::string_view kKnownParameters[] = {kPool,       kBackend,   kFsType, kAllocation,
+                                                 kOvercommit, kSnapshots, kQuota,  kConsistency};
 
 constexpr char kThin[] = "thin";
 constexpr char kThick[] = "thick";
@@ -78,17 +86,25 @@ std::optional<int64_t> LeastBytesOf(std::string_view fs_type) {
 // Says that the key cannot have its value, and why.
 using RefusedParameter = std::function<Error(const std::string& key, const std::string& why)>;
 
+Error ParameterError(const std::string& message) {
+  return Error::NotApplied(Code::kInvalidArgument, message).About(kAboutClassParameters);
+}
+
 Error BadParameter(const std::string& key, const std::string& value, const std::string& wanted) {
-  return Error::NotApplied(Code::kInvalidArgument, "parameter " + Quoted(key, kShownBytes) +
-                                                       " is " + Quoted(value, kShownBytes) +
-                                                       ", which is not " + wanted);
+  return ParameterError("parameter " + Quoted(key, kShownBytes) + " is " +
+                        Quoted(value, kShownBytes) + ", which is not " + wanted);
+}
+
+Error UnknownParameter(const std::string& key) {
+  const std::vector<std::string_view> known(std::begin(kKnownParameters),
+                                            std::end(kKnownParameters));
+  return ParameterError("parameter " + Quoted(key, kShownBytes) + " is not known: it is none of " +
+                        Join(known, ", "));
 }
 
 Error OutOfRange(const std::string& message) {
-  return Error::NotApplied(Code::kOutOfRange, message);
+  return Error::NotApplied(Code::kOutOfRange, message).About(kAboutClaim);
 }
-
-std::string Bytes(int64_t bytes) { return std::to_string(bytes) + " bytes"; }
 
 Status Take(const std::string& key, const std::string& value, PoolParameters& parameters) {
   if (key == kPool) {
@@ -123,8 +139,7 @@ Status Take(const std::string& key, const std::string& value, PoolParameters& pa
     parameters.consistency =
         value == kBestEffort ? PoolConsistency::kBestEffort : PoolConsistency::kAtomic;
   } else if (!IsSidecarParameter(key)) {
-    return Error::NotApplied(Code::kInvalidArgument,
-                             "parameter " + Quoted(key, kShownBytes) + " is not known");
+    return UnknownParameter(key);
   }
   return OkStatus();
 }
@@ -147,10 +162,9 @@ Status CheckFitsThinPool(const PoolParameters& parameters, const RefusedParamete
 // What one of the two ways has not: its files are of the pool's filesystem, or of its own.
 Status CheckFitsBackend(const StringMap& said, const PoolParameters& parameters) {
   const auto refused = [&parameters](const std::string& key, const std::string& why) {
-    return Error::NotApplied(Code::kInvalidArgument,
-                             "parameter " + Quoted(key, kShownBytes) +
-                                 " cannot be that with backend " +
-                                 std::string(PoolBackendName(parameters.backend)) + ": " + why);
+    return ParameterError("parameter " + Quoted(key, kShownBytes) +
+                          " cannot be that with backend " +
+                          std::string(PoolBackendName(parameters.backend)) + ": " + why);
   };
   if (parameters.consistency == PoolConsistency::kBestEffort &&
       parameters.backend != PoolBackendKind::kDirectory) {
@@ -210,8 +224,11 @@ Status TakeTuning(const std::string& key, const std::string& value, PoolTuning& 
     tuning.*known.member = *number;
     return OkStatus();
   }
-  return Error::NotApplied(Code::kInvalidArgument,
-                           "mutable parameter " + Quoted(key, kShownBytes) + " is not known");
+  std::vector<std::string_view> names = {kDirectIo};
+  for (const TunedNumber& known : kTunedNumbers) names.push_back(known.key);
+  return Error::NotApplied(Code::kInvalidArgument, "mutable parameter " + Quoted(key, kShownBytes) +
+                                                       " is not known: it is none of " +
+                                                       Join(names, ", "));
 }
 
 }  // namespace
@@ -250,9 +267,9 @@ Result<PoolParameters> ParsePoolParameters(const StringMap& parameters) {
   RETURN_IF_ERROR(CheckFitsBackend(parameters, parsed));
   if (IsTree(parsed.backend)) parsed.fs_type.clear();
   if (parsed.overcommit && parsed.allocation == PoolAllocation::kThick) {
-    return Error::NotApplied(Code::kInvalidArgument,
-                             "a volume that is allocated \"thick\" has all of its blocks, so that "
-                             "\"overcommit\" cannot be \"true\" with it");
+    return ParameterError(
+        "a volume that is allocated \"thick\" has all of its blocks, so that \"overcommit\" cannot "
+        "be \"true\" with it");
   }
   return parsed;
 }
@@ -310,7 +327,7 @@ Status CheckQuotaFits(const PoolTuning& tuning, int64_t capacity_bytes) {
   return Error::NotApplied(
       Code::kInvalidArgument,
       "mutable parameter \"quotaBytes\" is more than the size of the volume, " +
-          Bytes(capacity_bytes));
+          BytesForPeople(capacity_bytes));
 }
 
 Result<PoolTuning> ParsePoolTuning(const StringMap& parameters) {
@@ -340,9 +357,15 @@ std::string PoolFilesystemOf(const PoolVolumeRecord& record) {
 
 Result<int64_t> RoundPoolSize(int64_t bytes) {
   if (bytes <= 0 || bytes > std::numeric_limits<int64_t>::max() - (kPoolBlockBytes - 1)) {
-    return OutOfRange("a volume cannot have " + Bytes(bytes));
+    return OutOfRange("a volume cannot have " + BytesForPeople(bytes));
   }
   return (bytes + kPoolBlockBytes - 1) / kPoolBlockBytes * kPoolBlockBytes;
+}
+
+Status CheckHoldsCut(const PoolCutRecord& cut, int64_t bytes) {
+  if (bytes >= cut.size_bytes) return OkStatus();
+  return OutOfRange("snapshot " + cut.id + " is of a volume of " + BytesForPeople(cut.size_bytes) +
+                    ", and the new one is to have " + BytesForPeople(bytes));
 }
 
 Result<int64_t> DecidePoolSize(const PoolSize& wanted, const PoolParameters& parameters,
@@ -350,9 +373,9 @@ Result<int64_t> DecidePoolSize(const PoolSize& wanted, const PoolParameters& par
   const int64_t required = wanted.required_bytes;
   const int64_t limit = wanted.limit_bytes;
   if (required < 0 || limit < 0 || (limit != 0 && limit < required)) {
-    return Error::NotApplied(
-        Code::kInvalidArgument,
-        "the volume is to have at least " + Bytes(required) + " and at most " + Bytes(limit));
+    return Error::NotApplied(Code::kInvalidArgument, "the volume is to have at least " +
+                                                         BytesForPeople(required) +
+                                                         " and at most " + BytesForPeople(limit));
   }
   const int64_t most = limit == 0 ? std::numeric_limits<int64_t>::max() : limit;
   int64_t format = IsTree(parameters.backend) ? kLeastTreeBytes : kPoolBlockBytes;
@@ -370,8 +393,8 @@ Result<int64_t> DecidePoolSize(const PoolSize& wanted, const PoolParameters& par
   } else if (!is_block && !parameters.fs_type.empty()) {
     why = " for a filesystem of type " + parameters.fs_type;
   }
-  return OutOfRange("the volume has to have " + Bytes(size) + why + ", and is to have at most " +
-                    Bytes(limit));
+  return OutOfRange("the volume has to have " + BytesForPeople(size) + why +
+                    ", and is to have at most " + BytesForPeople(limit));
 }
 
 std::string DifferenceToWish(const PoolVolumeRecord& there, const PoolParameters& parameters,
@@ -381,7 +404,7 @@ std::string DifferenceToWish(const PoolVolumeRecord& there, const PoolParameters
   }
   if (there.capacity_bytes < size.required_bytes ||
       (size.limit_bytes != 0 && there.capacity_bytes > size.limit_bytes)) {
-    return "it has " + Bytes(there.capacity_bytes);
+    return "it has " + BytesForPeople(there.capacity_bytes);
   }
   // A key that an earlier program did not know has the default, as it is used.
   const Result<PoolParameters> parsed = ParsePoolParameters(there.parameters);

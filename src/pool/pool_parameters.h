@@ -112,6 +112,9 @@ inline constexpr int64_t kPoolBlockBytes = 4096;
 // Rounded up to kPoolBlockBytes. Errors, not applied: OutOfRange unless it is above zero, and for
 // what cannot be rounded.
 Result<int64_t> RoundPoolSize(int64_t bytes);
+// Whether a volume that somebody wants to be so large can be made of the cut: made larger than
+// asked for it would be what nobody notices. Errors: OutOfRange, not applied.
+Status CheckHoldsCut(const PoolCutRecord& cut, int64_t bytes);
 
 // The size that the volume gets: what is required, rounded up; 1 GiB if nothing is said, or less if
 // the limit is; but at least what the filesystem needs, and what its content has. Errors, not

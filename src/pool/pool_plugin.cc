@@ -123,10 +123,12 @@ Result<std::unique_ptr<Deleter>> PoolPlugin::NewDeleter(const VolumeSpec& spec) 
   const StringMap& annotations = spec.persistent_volume()->metadata.annotations;
   const auto maker = annotations.find(kProvisionedBy);
   if (maker == annotations.end() || maker->second != parts_.driver) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             "its annotation " + std::string(kProvisionedBy) +
-                                 " does not say that " + parts_.driver +
-                                 " has made it for a claim, so its storage is not deleted with it");
+    return Error::NotApplied(
+        Code::kFailedPrecondition,
+        "its annotation " + std::string(kProvisionedBy) + " does not say that " + parts_.driver +
+            " has made it for a claim, so its storage is not deleted with it; once "
+            "no PersistentVolume names it, `volumectl pool delete " +
+            id + "` deletes it");
   }
   return MakePoolDeleter(*host_, parts_, id);
 }

@@ -236,6 +236,9 @@ struct PoolCutRecord {
   // Of the device of its volume, and of those that are made of it; 0: kPoolBlockBytes, as an
   // earlier program knew no others.
   int64_t block_bytes = 0;
+  // What the source was to be formatted with, of one that was blank: what is made of the cut is,
+  // too. Empty: it was not blank, or an earlier program has cut it.
+  std::string first_fs_type{};
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.id);
     v.Text(2, m.pool);
@@ -253,6 +256,7 @@ struct PoolCutRecord {
     v(14, m.was_frozen);
     v(15, m.cut_unix_ms);
     v(16, m.block_bytes);
+    v.Text(17, m.first_fs_type);
   }
   friend bool operator==(const PoolCutRecord&, const PoolCutRecord&) = default;
 };

@@ -17,7 +17,7 @@ namespace volumed {
 namespace {
 
 Error RefusedClaim(const std::string& why) {
-  return Error::NotApplied(Code::kInvalidArgument, why);
+  return Error::NotApplied(Code::kInvalidArgument, why).About(kAboutClaim);
 }
 
 // ---- the plan's text ----------------------------------------------------------------------------

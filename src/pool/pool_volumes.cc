@@ -180,6 +180,14 @@ PoolPage PoolVolumes::List(const std::string& after, size_t most) const {
   return page;
 }
 
+std::vector<PoolVolumeRecord> PoolVolumes::All() const {
+  std::vector<PoolVolumeRecord> all;
+  MutexLock lock(mu_);
+  all.reserve(volumes_.size());
+  for (const auto& [id, record] : volumes_) all.push_back(record);
+  return all;
+}
+
 std::vector<PoolVolumeRecord> PoolVolumes::InlineVolumes() const {
   std::vector<PoolVolumeRecord> found;
   MutexLock lock(mu_);

@@ -156,6 +156,8 @@ class PoolVolumes {
   // Those that are ready, or are being made larger, after this id; without inline volumes, of which
   // only their pods' kubelet knows.
   PoolPage List(const std::string& after, size_t most) const EXCLUDES(mu_);
+  // All volumes that are on record, in whatever state, in the order of their ids.
+  std::vector<PoolVolumeRecord> All() const EXCLUDES(mu_);
   // The inline volumes, in whatever state, in the order of their ids.
   std::vector<PoolVolumeRecord> InlineVolumes() const EXCLUDES(mu_);
   // The path of the pool of the volume, or of the cut, or the device of a static volume, or the

@@ -19,7 +19,8 @@ struct ContentSource {
   PoolBackendKind backend = PoolBackendKind::kNotKnown;
   bool is_block = false;
   int64_t bytes = 0;
-  std::string fs_type;  // empty: it is blank, or a block volume's
+  std::string fs_type;        // empty: it is blank, or a block volume's
+  std::string first_fs_type;  // that a blank one is to be formatted with; empty: not known, or none
   std::string family;
   int64_t block_bytes = 0;
 };
@@ -31,6 +32,7 @@ ContentSource SourceOf(const PoolCutRecord& cut) {
           .is_block = cut.is_block,
           .bytes = cut.size_bytes,
           .fs_type = cut.filesystem.type,
+          .first_fs_type = cut.first_fs_type,
           .family = cut.family,
           .block_bytes = cut.block_bytes};
 }
@@ -42,6 +44,7 @@ ContentSource SourceOf(const PoolVolumeRecord& volume) {
           .is_block = volume.is_block,
           .bytes = std::max(volume.capacity_bytes, volume.target_bytes),
           .fs_type = volume.filesystem.type,
+          .first_fs_type = PoolFilesystemOf(volume),
           .family = volume.family,
           .block_bytes = volume.block_bytes};
 }
@@ -68,9 +71,11 @@ Status TakeSource(const ContentSource& source, const PoolVolumeWish& wish,
   if (parameters.backend != source.backend) {
     return BadContent(source.shown + " is of another backend than the new volume");
   }
-  if (source.fs_type.empty()) return OkStatus();
-  if (!wish.parameters.contains(kPoolFsTypeParameter)) parameters.fs_type = source.fs_type;
-  if (parameters.fs_type == source.fs_type) return OkStatus();
+  const std::string& inherited = source.fs_type.empty() ? source.first_fs_type : source.fs_type;
+  const bool is_said = wish.parameters.contains(kPoolFsTypeParameter);
+  if (!is_said && !inherited.empty()) parameters.fs_type = inherited;
+  // What is blank can become whatever is asked for.
+  if (source.fs_type.empty() || parameters.fs_type == source.fs_type) return OkStatus();
   return BadContent(source.shown + " has a filesystem of type " + source.fs_type +
                     ", and the new volume is to have one of type " + parameters.fs_type);
 }
@@ -115,6 +120,9 @@ Result<PoolVolumes::Shape> PoolVolumes::ShapeOf(const PoolVolumeWish& wish) cons
   if (wish.content->is_snapshot) {
     ASSIGN_OR_RETURN(const PoolCutRecord cut, FindCut(wish.content->handle));
     source = SourceOf(cut);
+    // An earlier program did not write it down.
+    const std::optional<PoolVolumeRecord> volume = FindRow(cut.volume);
+    if (source.first_fs_type.empty() && volume) source.first_fs_type = PoolFilesystemOf(*volume);
   } else {
     ASSIGN_OR_RETURN(const PoolVolumeRecord volume, Find(wish.content->handle));
     RETURN_IF_ERROR(CheckUsable(volume));

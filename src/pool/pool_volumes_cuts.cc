@@ -36,6 +36,7 @@ PoolCutRecord CutRecordOf(const PoolVolumeRecord& source, const std::string& id,
   cut.allocated_bytes = there.allocated_bytes;
   cut.is_block = source.is_block;
   cut.filesystem = source.filesystem;
+  if (source.filesystem.type.empty()) cut.first_fs_type = PoolFilesystemOf(source);
   cut.family = source.family;
   cut.block_bytes = source.block_bytes;
   cut.cut_unix_ms = now_unix_ms;

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_text.h"
 #include "os/answers.h"
 #include "pool/pool_volumes.h"
 #include "pool/pool_volumes_parts.h"
@@ -85,8 +86,8 @@ void PoolVolumes::NoteHealth(const Pool& pool, const Measured& measured,
       if (found->second.project_id) other = OtherProject(record->second, *found->second.project_id);
       if (!other.empty()) health.unbounded[id] = std::move(other);
     } else if (found->second.size_bytes < wanted) {
-      health.lost[id] = its + "has " + std::to_string(found->second.size_bytes) +
-                        " bytes, and is to have " + std::to_string(wanted);
+      health.lost[id] = its + "has " + BytesForPeople(found->second.size_bytes) +
+                        ", and is to have " + BytesForPeople(wanted);
     }
   }
 }

@@ -1,6 +1,7 @@
 // Volumes that are made of what is on the node already, without a copy of it.
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
 #include "pool/pool_volumes_parts.h"
 
@@ -42,9 +43,9 @@ Result<PoolVolumeRecord> PoolVolumes::PlanImported(const PoolImportWish& wish) c
   ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parameters));
   RETURN_IF_ERROR(CheckLookedThrough(*pool));
   if (wish.bytes <= 0 || wish.bytes % kPoolBlockBytes != 0) {
-    return Error::NotApplied(
-        Code::kOutOfRange, "a volume cannot have " + std::to_string(wish.bytes) +
-                               " bytes: sizes are multiples of " + std::to_string(kPoolBlockBytes));
+    return Error::NotApplied(Code::kOutOfRange,
+                             "a volume cannot have " + BytesForPeople(wish.bytes) +
+                                 ": sizes are multiples of " + std::to_string(kPoolBlockBytes));
   }
   PoolVolumeRecord record;
   record.id = NewPoolId(PoolObject::kVolume, pool->tag()).ToString();

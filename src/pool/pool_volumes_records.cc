@@ -3,7 +3,9 @@
 #include <optional>
 #include <utility>
 
+#include "base/byte_text.h"
 #include "os/answers.h"
+#include "pluginmgr/provisionable_volume_plugin.h"
 #include "pool/pool_volumes_parts.h"
 
 namespace volumed {
@@ -310,9 +312,10 @@ Result<PoolVolumes::Reservation> PoolVolumes::Reserve(const Pool& pool, PoolBack
   if (account.free_bytes < bytes) {
     return Error::NotApplied(Code::kResourceExhausted,
                              "pool " + pool.name() + " can promise " +
-                                 std::to_string(account.free_bytes) + " bytes more, and " +
-                                 std::to_string(bytes) + " are needed" +
-                                 (measured.shortage.empty() ? "" : ": " + measured.shortage));
+                                 BytesForPeople(account.free_bytes) + " more, and " +
+                                 BytesForPeople(bytes) + " are needed" +
+                                 (measured.shortage.empty() ? "" : ": " + measured.shortage))
+        .About(kAboutClaim);
   }
   reserved_[id] = {pool.name(), kind, bytes};
   return Reservation(*this, id);

@@ -1,6 +1,7 @@
 // Volumes that are devices or exports of the administrator's: how they get and keep their rows.
 #include <utility>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
 #include "pool/pool_volumes_parts.h"
 #include "pool/static_backend.h"
@@ -88,8 +89,8 @@ Result<PoolVolumeRecord> PoolVolumes::MeetStatic(const StaticVolume& wish,
   }
   const int64_t bytes = WholeBlocks(there.size_bytes);
   if (bytes < row.capacity_bytes) {
-    return PoolRefusal(shown + "has become smaller: " + std::to_string(bytes) + " bytes, and had " +
-                       std::to_string(row.capacity_bytes));
+    return PoolRefusal(shown + "has become smaller: " + BytesForPeople(bytes) + ", and had " +
+                       BytesForPeople(row.capacity_bytes));
   }
   const PoolVolumeRecord before = row;
   row.source = wish.device;

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/byte_text.h"
 #include "base/printable_text.h"
 #include "mounter/host_directory.h"
 #include "pool/pool_backend.h"
@@ -123,10 +124,10 @@ Result<IdentifiedDevice> FindStaticDevice(Kernel& kernel, const PoolVolumeRecord
                                  ", and not " + Quoted(volume.source_identity, kShownIdentity));
   }
   if (there.size_bytes >= volume.capacity_bytes) return device;
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           volume.source + " has " + std::to_string(there.size_bytes) +
-                               " bytes, and volume " + volume.id + " has " +
-                               std::to_string(volume.capacity_bytes));
+  return Error::NotApplied(Code::kFailedPrecondition, volume.source + " has " +
+                                                          BytesForPeople(there.size_bytes) +
+                                                          ", and volume " + volume.id + " has " +
+                                                          BytesForPeople(volume.capacity_bytes));
 }
 
 std::string ShownSource(const PoolVolumeRecord& volume) {
@@ -144,10 +145,10 @@ Status CheckListedSize(const PoolVolumeRecord& volume, int64_t bytes) {
   if (volume.backend == PoolBackendKind::kExport) return WhyNoSize(volume);
   const bool fits = volume.backend != PoolBackendKind::kStatic || bytes <= volume.capacity_bytes;
   if (fits) return OkStatus();
-  return Error::NotApplied(Code::kOutOfRange,
-                           "volume " + volume.id + " is " + ShownSource(volume) + ", which has " +
-                               std::to_string(volume.capacity_bytes) +
-                               " bytes: make that larger, and start the agent again");
+  return Error::NotApplied(Code::kOutOfRange, "volume " + volume.id + " is " + ShownSource(volume) +
+                                                  ", which has " +
+                                                  BytesForPeople(volume.capacity_bytes) +
+                                                  ": make that larger, and start the agent again");
 }
 
 std::unique_ptr<PoolBackend> MakeStaticBackend(Kernel& kernel, PoolBackendKind kind) {

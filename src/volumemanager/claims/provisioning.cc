@@ -29,14 +29,32 @@ std::string FailedText(const std::string& storage_class, const Error& error) {
          "\": " + error.message();
 }
 
-// Who can mend that a volume is not made: whoever asks for what its maker does not have.
-std::string WhoMends(const ClaimDecision& decision, const FailureHistory& failure) {
-  const Code code = failure.last.error.code();
+// Whoever asks for what the maker of the volume does not have; "" if the error tells of no such
+// fault. An administrator can make room where somebody has asked for too much.
+std::string WhoAsksInVain(const ClaimDecision& decision, const Error& error) {
+  const std::string class_owner = "the owner of StorageClass " + decision.storage_class;
+  const std::string claim = "claim " + ToString(decision.claim);
+  const Code code = error.code();
+  if (error.IsAbout(kAboutClassParameters)) return class_owner;
+  if (error.IsAbout(kAboutClaim)) {
+    const bool is_room = code == Code::kResourceExhausted;
+    return "the owner of " + claim + (is_room ? "; an administrator, if there is to be more" : "");
+  }
   const bool is_request = code == Code::kInvalidArgument || code == Code::kNotFound ||
                           code == Code::kOutOfRange || code == Code::kUnimplemented;
-  if (!is_request) return WhoActsForNode(failure);
-  return "the owner of StorageClass " + decision.storage_class + ", or of claim " +
-         ToString(decision.claim);
+  return is_request ? class_owner + ", or of " + claim : "";
+}
+
+// Who can mend that a volume is not made.
+std::string WhoMends(const ClaimDecision& decision, const FailureHistory& failure) {
+  const std::string asks = WhoAsksInVain(decision, failure.last.error);
+  return asks.empty() ? WhoActsForNode(failure) : asks;
+}
+
+// The same of one that was not planned.
+std::string WhoMendsPlan(const ClaimDecision& decision, const Error& error) {
+  const std::string asks = WhoAsksInVain(decision, error);
+  return asks.empty() ? kAdministrator : asks;
 }
 
 // Adds what the controller adds to whatever a provisioner answers.
@@ -439,7 +457,7 @@ std::optional<WantedProblem> Provisioning::ProblemOf(const ClaimDecision& decisi
   const std::string claim = "error processing PVC " + ToString(decision.claim) + ": ";
   if (const auto refused = refused_.find(decision.claim); refused != refused_.end()) {
     return WantedProblem{"PlanVolume", refused->second.With(claim + "PVC is not bound"),
-                         kAdministrator};
+                         WhoMendsPlan(decision, refused->second)};
   }
   const std::string name = ProvisionedVolumeName(decision.uid);
   const auto found = entries_.find(name);

@@ -71,6 +71,7 @@ TEST_F(ControlRolesTest, WhatOnlyLooksIsForReaders) {
   EXPECT_EQ(NeededBy(&Stub::GetDrivers), "read");
   EXPECT_EQ(NeededBy(&Stub::GetDriverTrace), "read");
   EXPECT_EQ(NeededBy(&Stub::GetPools), "read");
+  EXPECT_EQ(NeededBy(&Stub::GetPoolVolumes), "read");
   EXPECT_EQ(NeededBy(&Stub::GetSnapshots), "read");
   v1::CallDriverRequest question;
   question.set_method("NodeGetInfo");
@@ -95,6 +96,7 @@ TEST_F(ControlRolesTest, WhatChangesPodsAndObjectsIsForOperators) {
   EXPECT_EQ(NeededBy(&Stub::CancelSnapshot), "operate");
   EXPECT_EQ(NeededBy(&Stub::RestoreSnapshot), "operate");
   EXPECT_EQ(NeededBy(&Stub::ImportVolume), "operate");
+  EXPECT_EQ(NeededBy(&Stub::DeletePoolVolume), "operate");
 }
 
 TEST_F(ControlRolesTest, WhatMayLoseDataIsForAdministrators) {

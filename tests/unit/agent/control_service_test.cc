@@ -39,8 +39,9 @@ TEST_F(ControlServiceTest, ACallWithoutARowIsNamedAndEndsTheStart) {
 }
 
 TEST_F(ControlServiceTest, ARowThatFitsNoCallOrIsOneTooManyIsNamed) {
-  const std::string problems = Problems({AddObjectCalls, AddPodCalls, AddAgentCalls, AddDriverCalls,
-                                         AddSnapshotCalls, AddImportCalls, AddMisfits});
+  const std::string problems =
+      Problems({AddObjectCalls, AddPodCalls, AddAgentCalls, AddDriverCalls, AddPoolCalls,
+                AddSnapshotCalls, AddImportCalls, AddMisfits});
   for (const char* part : {"the row NoSuchCall fits no call", "the row GetPods fits no call",
                            "the call GetStatus has two rows"}) {
     EXPECT_NE(problems.find(part), std::string::npos) << problems;

@@ -3,35 +3,14 @@
 
 #include <gtest/gtest.h>
 
-#include "agent/snapshot_backend.h"
-#include "fakes/fake_irreversible_steps.h"
-#include "unit/agent/control_backend_fixture.h"
-#include "unit/snapshot/fake_snapshots.h"
-#include "volumemanager/record_writer.h"
+#include "unit/agent/snapshot_backend_fixture.h"
 
 namespace volumed {
 namespace {
 
-class SnapshotStreamTest : public ControlBackendTest {
+class SnapshotStreamTest : public SnapshotBackendTest {
  protected:
-  SnapshotStreamTest() {
-    SnapshotObjects::Hooks hooks;
-    hooks.volume_of = [](const ObjectKey&) { return std::string(); };
-    hooks.why_not_yet = [] { return std::string(); };
-    hooks.uid_on_record = [](const ObjectKey&) { return true; };
-    hooks.deleted_since = [](const ObjectKey&) { return std::optional<int64_t>(); };
-    hooks.let_go = [](const ObjectKey&, const std::string&) {};
-    hooks.delete_object = [](const ObjectKey&) {};
-    records_ = std::make_unique<RecordWriter>(scheduler(), store);
-    objects_ = std::make_unique<SnapshotObjects>(
-        SnapshotObjects::Parts{
-            {scheduler(), *records_, agent_->log}, agent_->catalog, maker_, events_},
-        hooks);
-    snapshots_.reset(new SnapshotBackend{
-        {volumes_, maker_.driver()}, maker_, *objects_, observers_, operations()});
-    backend_->snapshots = snapshots_.get();
-    maker_.Add("s-1", "hand:a", SnapshotPhase::kProcessing);
-  }
+  SnapshotStreamTest() { maker_.Add("s-1", "hand:a", SnapshotPhase::kProcessing); }
   void Watch(const std::string& id, int64_t interval_ms = 0) {
     v1::WatchSnapshotRequest request;
     request.set_id(id);
@@ -49,13 +28,6 @@ class SnapshotStreamTest : public ControlBackendTest {
     Settle();
   }
 
-  FakeIrreversibleSteps steps_;
-  PoolVolumes volumes_{{store, kernel, clock, agent_->log, steps_}, {}};
-  FakeSnapshots maker_;
-  SnapshotObservers observers_{maker_};
-  std::unique_ptr<RecordWriter> records_;
-  std::unique_ptr<SnapshotObjects> objects_;
-  std::unique_ptr<SnapshotBackend> snapshots_;
   grpc::ServerWriteReactor<v1::WatchSnapshotResponse>* stream_ = nullptr;
 };
 

@@ -13,8 +13,13 @@ TEST_F(CommandsTest, AWaitForTheEndOfAPodThatNobodyKnowsSaysSo) {
   const Printed unknown = WaitForEnd();
   EXPECT_EQ(unknown.code, kExitOk);
   EXPECT_EQ(unknown.out, "pod web gone\n");
-  EXPECT_EQ(unknown.err,
-            "note: no pod web is known: it left before this call, or there never was one\n");
+  EXPECT_EQ(unknown.err, "note: no pod web is known: there was none since the agent's start\n");
+  // issue: the same was said right after `pod web deleted`.
+  agent_.waits[0].set_has_left(true);
+  const Printed left = WaitForEnd();
+  EXPECT_EQ(left.out, "pod web gone\n");
+  EXPECT_EQ(left.err, "");
+  agent_.waits[0].set_has_left(false);
   agent_.waits.resize(2);
   agent_.waits[0].set_met(false);
   agent_.waits[0].mutable_pod()->set_name("web");
@@ -41,6 +46,17 @@ TEST_F(CommandsTest, AWaitForAllNamesEachPodThatIsNotInTime) {
   EXPECT_EQ(late.code, kExitTimeout);
   EXPECT_EQ(late.out, "pod default/a ready\npod default/c ready\n");
   EXPECT_EQ(late.err, "volumectl: pod default/b is not ready after 20000 ms\n");
+}
+
+// issue: it said `pod web create`.
+TEST_F(CommandsTest, AWaitForAPodToBeThereSaidCreateOfIt) {
+  agent_.waits.resize(1);
+  agent_.waits[0].set_met(true);
+  EXPECT_EQ(Run({"wait", "web", "--for", "create"}).out, "pod web created\n");
+  agent_.waits[0].set_met(false);
+  agent_.never = "";
+  EXPECT_EQ(Run({"wait", "web", "--for", "create", "--timeout", "1"}).err,
+            "volumectl: pod web is not created after 1000 ms\n");
 }
 
 // The driver's registrar was not there by then, and it still said that the driver makes the volume.

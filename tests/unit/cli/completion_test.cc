@@ -89,8 +89,9 @@ TEST_F(CompletionTest, AVolumeCannotBeDeletedAndADriverCanBeForgotten) {
 }
 
 TEST_F(CompletionTest, NounsOfGetAreFollowedByTheirNames) {
-  EXPECT_EQ(Offers({"get", "p"}), (Words{"pods", "persistentvolumes", "persistentvolumeclaims",
-                                         "pools", "po", "pv", "pvc", "pool"}));
+  EXPECT_EQ(Offers({"get", "p"}),
+            (Words{"pods", "persistentvolumes", "persistentvolumeclaims", "pools", "pool-volumes",
+                   "po", "pv", "pvc", "pool", "pool-volume"}));
   EXPECT_EQ(Offers({"get", "pv", ""}), Words{"disk"});
   EXPECT_EQ(Offers({"get", "persistentvolumeclaims", ""}), Words{"data"});
   EXPECT_EQ(Offers({"get", "volumes", "wo"}), Words{"worker"}) << "the pod that has them";

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <string>
 
+#include "base/byte_text.h"
 #include "cli/explain.h"
 
 namespace volumed {
@@ -195,6 +196,13 @@ TEST(OutputTest, AgesAndSizes) {
   EXPECT_EQ(FormatBytes(517), "517");
   EXPECT_EQ(FormatBytes(1536), "1.5Ki");
   EXPECT_EQ(FormatBytes(12 << 20), "12Mi");
+}
+
+// issue: an error said that a pool can promise 1629735322 bytes, where `get pools` has 1.5Gi.
+TEST(OutputTest, ErrorsShowBytesAsTheTablesDo) {
+  EXPECT_EQ(BytesForPeople(1629735322), "1.5Gi (1629735322 bytes)");
+  EXPECT_EQ(BytesForPeople(517), "517 bytes");
+  EXPECT_EQ(BytesForPeople(-4096), "-4096 bytes");
 }
 
 TEST(ExplainTest, SaysWhatBlocksSinceWhenWhoActsAndWhenNext) {

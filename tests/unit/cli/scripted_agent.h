@@ -127,6 +127,23 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     *response = pools;
     return grpc::Status::OK;
   }
+  grpc::Status GetPoolVolumes(grpc::ServerContext*, const v1::GetPoolVolumesRequest* request,
+                              v1::GetPoolVolumesResponse* response) override {
+    pool_volume_asked = request->id();
+    for (const v1::PoolVolume& one : pool_volumes.volumes()) {
+      if (request->id().empty() || request->id() == one.id()) *response->add_volumes() = one;
+    }
+    return grpc::Status::OK;
+  }
+  grpc::Status DeletePoolVolume(grpc::ServerContext*, const v1::DeletePoolVolumeRequest* request,
+                                v1::DeletePoolVolumeResponse* response) override {
+    pool_volumes_deleted.push_back(request->id());
+    if (request->id() == "vol-had") {
+      return {grpc::StatusCode::FAILED_PRECONDITION, "PersistentVolume data has it"};
+    }
+    response->set_warning(what_stays);
+    return grpc::Status::OK;
+  }
   grpc::Status GetSnapshots(grpc::ServerContext*, const v1::GetSnapshotsRequest* request,
                             v1::GetSnapshotsResponse* response) override {
     snapshots_asked = *request;
@@ -171,6 +188,10 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
 
   v1::GetPoolsResponse pools;
   std::string pool_asked = "nobody asked";
+  v1::GetPoolVolumesResponse pool_volumes;
+  std::string pool_volume_asked = "nobody asked";
+  std::vector<std::string> pool_volumes_deleted;
+  std::string what_stays;  // of a pool's volume that is deleted
   v1::GetSnapshotsResponse snapshots;
   v1::GetSnapshotsRequest snapshots_asked;
   v1::CreateSnapshotRequest snapshot_created;

@@ -211,6 +211,49 @@ TEST_F(VerbsTest, IdsOfSnapshotsAndNamesOfPoolsAreCompleted) {
   EXPECT_EQ(offers({"get", "pools", "m"}), "main\n");
 }
 
+// issue: a volume of a pool that no PersistentVolume names was in no list, and nothing deleted it.
+TEST_F(VerbsTest, TheVolumesOfPoolsAreListedCompletedAndDeleted) {
+  EXPECT_EQ(Run({"get", "pool-volumes"}).out, "there are no volumes in pools\n");
+  v1::PoolVolume* const one = agent_.pool_volumes.add_volumes();
+  one->set_id("vol-1");
+  one->set_pool("main");
+  one->set_backend("image");
+  one->set_size_bytes(int64_t{400} << 20);
+  one->set_state("Ready");
+  one->set_name("hand:back");
+  one->set_fs_type("xfs");
+  one->set_volume_mode("Filesystem");
+  EXPECT_EQ(Run({"get", "pool-volumes"}).out,
+            "ID     POOL  BACKEND  SIZE   STATE  NAME       USED BY\n"
+            "vol-1  main  image    400Mi  Ready  hand:back  -\n");
+  one->add_had_by("PersistentVolume data");
+  one->add_had_by("claim shop/data");
+  const std::string wide = Run({"get", "pool-volume", "vol-1", "-o", "wide"}).out;
+  EXPECT_NE(wide.find("Filesystem  xfs         PersistentVolume data, claim shop/data"),
+            std::string::npos)
+      << wide;
+  EXPECT_EQ(agent_.pool_volume_asked, "vol-1");
+  EXPECT_EQ(Run({"get", "pool-volumes", "vol-9"}).code, kExitNotFound);
+  EXPECT_EQ(RunLine({"__complete", "--socket", socket_, "pool", "delete", "v"}).out, "vol-1\n");
+  EXPECT_EQ(RunLine({"__complete", "--socket", socket_, "get", "pool-volumes", "v"}).out,
+            "vol-1\n");
+  agent_.what_stays = "its snapshots stay: snap-1";
+  const Printed deleted = Run({"pool", "delete", "vol-had", "vol-1"});
+  EXPECT_EQ(deleted.out, "volume vol-1 deleted\n");
+  EXPECT_NE(deleted.code, kExitOk) << "one of them is not";
+  EXPECT_NE(deleted.err.find("PersistentVolume data has it"), std::string::npos) << deleted.err;
+  EXPECT_NE(deleted.err.find("note: its snapshots stay: snap-1"), std::string::npos);
+  EXPECT_EQ(agent_.pool_volumes_deleted, (std::vector<std::string>{"vol-had", "vol-1"}));
+}
+
+// issue: a snapshot could be asked for by the name of the PersistentVolume alone.
+TEST_F(VerbsTest, ASnapshotIsAskedForByAClaimOfTheNamespaceThatIsGiven) {
+  AddSnapshot("s-1", &agent_.snapshots);
+  Run({"snapshot", "create", "pvc/data", "-n", "shop"});
+  EXPECT_EQ(agent_.snapshot_created.volume(), "pvc/data");
+  EXPECT_EQ(agent_.snapshot_created.namespace_(), "shop");
+}
+
 TEST_F(VerbsTest, ASnapshotThatIsNotThereIsNotFound) {
   for (const std::vector<std::string>& words :
        {std::vector<std::string>{"get", "snapshots", "s-9"},

@@ -127,6 +127,19 @@ TEST_F(CsiContentsTest, AVolumeIsNotSmallerThanItsSource) {
   EXPECT_EQ(Create(RestoreRequest("larger", snapshot, 48 * kMiB)).capacity_bytes(), 48 * kMiB);
 }
 
+// issue: without an fs_type it became an ext4, beside the xfs of its source.
+TEST_F(CsiContentsTest, WhatIsMadeOfAVolumeThatWasNeverStagedHasTheFilesystemOfThat) {
+  CreateVolumeRequest xfs = CreateRequest("a", 512 * kMiB);
+  xfs.mutable_volume_capabilities(0)->mutable_mount()->set_fs_type("xfs");
+  const std::string source = Create(xfs).volume_id();
+  const std::string snapshot = Cut("one", source).snapshot_id();
+  for (CreateVolumeRequest request :
+       {RestoreRequest("b", snapshot, 512 * kMiB), CloneRequest("c", source, 512 * kMiB)}) {
+    request.mutable_volume_capabilities(0)->mutable_mount()->clear_fs_type();
+    EXPECT_EQ(PoolFilesystemOf(volumes_->Find(Create(request).volume_id()).value()), "xfs");
+  }
+}
+
 TEST_F(CsiContentsTest, TheModeAndTheFilesystemAreThoseOfTheSource) {
   const std::string files = Cut("files", CreateNamed("a")).snapshot_id();
   CreateVolumeRequest as_block = RestoreRequest("b", files);

@@ -59,6 +59,11 @@ class PoolContentsTest : public ::testing::Test {
     EXPECT_TRUE(request.mounted.has_value());
     return Must(agent_->volumes->Cut({request}, {}, {})).at(0).id;
   }
+  // Of a volume that is not mounted.
+  std::string CutOf(const std::string& volume) {
+    const std::string id = agent_->volumes->NewCutId(volume);
+    return Must(agent_->volumes->Cut({{volume, id, {}}}, {}, {})).at(0).id;
+  }
   int CallsOf(const std::string& request) const {
     const std::vector<std::string> log = world_.kernel.call_log();
     return static_cast<int>(std::count_if(log.begin(), log.end(), [&](const std::string& line) {
@@ -134,6 +139,56 @@ TEST_F(PoolContentsTest, TheFilesystemAndThePoolAreThoseOfTheContent) {
   const auto& made = std::get<CsiPersistentVolumeSource>(clone.volume.spec.source);
   EXPECT_EQ(made.fs_type, "xfs");
   EXPECT_EQ(clone.volume.spec.capacity.Value(), 1024 * kMiB);
+}
+
+// issue: a snapshot of an xfs volume that no pod had had yet was restored as an ext4.
+TEST_F(PoolContentsTest, WhatIsMadeOfAVolumeThatWasNeverMountedHasTheFilesystemOfItsClass) {
+  VolumeOptions options = ClaimOptions("pvc-x");
+  options.claim.spec.storage.request = Quantity::FromBytes(512 * kMiB);
+  for (const std::string fs_type : {"xfs", "btrfs"}) {
+    options.pv_name = "pvc-" + fs_type;
+    options.parameters = {{kPoolFsTypeParameter, fs_type}};
+    const ClaimedVolume source = Make(options);
+    const std::string cut = CutOf(source.id());
+    const ClaimedVolume clone =
+        Make(OptionsFor("pvc-c-" + fs_type, CloneContent(source.id()), 512 * kMiB));
+    // Of a snapshot it is known when the volume is gone, too.
+    ASSERT_TRUE(agent_->volumes->Delete(source.id(), false, {}).ok());
+    const ClaimedVolume restored =
+        Make(OptionsFor("pvc-r-" + fs_type, SnapshotContent(cut), 512 * kMiB));
+    for (const ClaimedVolume* made : {&clone, &restored}) {
+      EXPECT_EQ(std::get<CsiPersistentVolumeSource>(made->volume.spec.source).fs_type, fs_type);
+      EXPECT_EQ(PoolFilesystemOf(Must(agent_->volumes->Find(made->id()))), fs_type);
+      const Status mounted = agent_->MountDevice(made->Spec());
+      ASSERT_TRUE(mounted.ok()) << mounted.error().ToString();
+      EXPECT_EQ(world_.kernel.Image(PoolWorld::ImageOf(made->id())).fs_type, fs_type);
+    }
+  }
+}
+
+TEST_F(PoolContentsTest, WhatIsBlankBecomesTheFilesystemThatIsAskedFor) {
+  VolumeOptions options = ClaimOptions("pvc-x");
+  options.claim.spec.storage.request = Quantity::FromBytes(512 * kMiB);
+  options.parameters = {{kPoolFsTypeParameter, "xfs"}};
+  const std::string cut = CutOf(Make(options).id());
+  VolumeOptions other = OptionsFor("pvc-y", SnapshotContent(cut), 512 * kMiB);
+  other.parameters[kPoolFsTypeParameter] = "btrfs";
+  const ClaimedVolume restored = Make(other);
+  EXPECT_EQ(std::get<CsiPersistentVolumeSource>(restored.volume.spec.source).fs_type, "btrfs");
+}
+
+// An earlier program wrote no filesystem to the row of such a snapshot.
+TEST_F(PoolContentsTest, AnOlderSnapshotOfABlankVolumeHasTheFilesystemOfItsVolume) {
+  VolumeOptions options = ClaimOptions("pvc-x");
+  options.claim.spec.storage.request = Quantity::FromBytes(512 * kMiB);
+  options.parameters = {{kPoolFsTypeParameter, "xfs"}};
+  const std::string id = CutOf(Make(options).id());
+  PoolCutRecord cut = Must(agent_->volumes->FindCut(id));
+  cut.first_fs_type.clear();
+  ASSERT_TRUE(world_.store.Put(EncodeRecord(cut), Durability::kPowerLoss).ok());
+  StartAgent();
+  const ClaimedVolume restored = Make(OptionsFor("pvc-y", SnapshotContent(id), 512 * kMiB));
+  EXPECT_EQ(std::get<CsiPersistentVolumeSource>(restored.volume.spec.source).fs_type, "xfs");
 }
 
 TEST_F(PoolContentsTest, TheDeviceOfAVolumeThatIsClonedIsNamedAndOfASnapshotNone) {

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "pluginmgr/provisionable_volume_plugin.h"
+
 namespace volumed {
 namespace {
 
@@ -195,6 +197,43 @@ TEST(PoolSize, IsRoundedToBlocks) {
   EXPECT_FALSE(RoundPoolSize(0).ok());
   EXPECT_FALSE(RoundPoolSize(-4096).ok());
   EXPECT_FALSE(RoundPoolSize(std::numeric_limits<int64_t>::max()).ok());
+}
+
+// issue: a restore with a size below that of the snapshot made a larger volume without a word.
+TEST(PoolSizes, ARestoreIntoLessThanTheSnapshotIsRefused) {
+  PoolCutRecord cut;
+  cut.id = "cut-1";
+  cut.size_bytes = int64_t{400} << 20;
+  const Status smaller = CheckHoldsCut(cut, int64_t{10} << 20);
+  ASSERT_FALSE(smaller.ok());
+  EXPECT_EQ(smaller.error().code(), Code::kOutOfRange);
+  EXPECT_EQ(smaller.error().message(),
+            "snapshot cut-1 is of a volume of 400Mi (419430400 bytes), and the new one is to have "
+            "10Mi (10485760 bytes)");
+  EXPECT_TRUE(CheckHoldsCut(cut, cut.size_bytes).ok());
+}
+
+// issue: the error of a slip in a parameter named none that there are, and an administrator.
+TEST(PoolParametersOfAClass, AWrongOneIsTheClassOwnersAndTheKnownOnesAreListed) {
+  const auto slip = ParsePoolParameters({{"fstyp", "xfs"}});
+  ASSERT_FALSE(slip.ok());
+  EXPECT_EQ(slip.error().message(),
+            "parameter \"fstyp\" is not known: it is none of pool, backend, "
+            "csi.storage.k8s.io/fstype, allocation, overcommit, snapshots, quota, consistency");
+  for (const StringMap& wrong : {StringMap{{"fstyp", "xfs"}}, StringMap{{"backend", "tape"}},
+                                 StringMap{{"backend", "directory"}, {"allocation", "thick"}},
+                                 StringMap{{"allocation", "thick"}, {"overcommit", "true"}}}) {
+    const auto refused = ParsePoolParameters(wrong);
+    ASSERT_FALSE(refused.ok());
+    EXPECT_TRUE(refused.error().IsAbout(kAboutClassParameters)) << refused.error().message();
+  }
+  const auto size = DecidePoolSize({int64_t{1} << 30, 0}, PoolParameters{}, false);
+  ASSERT_TRUE(size.ok());
+  const auto small = DecidePoolSize({0, 4096}, PoolParameters{}, false);
+  ASSERT_FALSE(small.ok());
+  EXPECT_TRUE(small.error().IsAbout(kAboutClaim));
+  EXPECT_NE(ParsePoolTuning({{"directIo", "true"}}).error().message().find("directIO, quotaBytes"),
+            std::string::npos);
 }
 
 TEST(PoolTuning, IsWhatIsSaidAndNothingElse) {

@@ -151,6 +151,18 @@ TEST_F(DriverProvisioningTest, AVolumeThatIsBeingDeletedSaidNotWhichCallHangs) {
       << volume->reason;
 }
 
+// issue: an administrator was to act for a claim that wants too much, and for a slip in its class.
+TEST_F(DriverProvisioningTest, WhoAsksInVainIsToActAndNotAnAdministrator) {
+  operations().FailNext(
+      "provision", ProvisionKey(kVolume),
+      Error::NotApplied(Code::kResourceExhausted, "the pool has less").About(kAboutClaim), 1000);
+  Deliver(DriverClass() + Claim() + Pod());
+  EXPECT_NE(Problem().find("; the owner of claim default/data; an administrator, if there is to be "
+                           "more"),
+            std::string::npos)
+      << Problem();
+}
+
 // Its pod was tried again, and the volume waited for its back-off.
 TEST_F(DriverProvisioningTest, ARetryOfAPodLeftTheVolumeThatIsToBeMadeForItInItsBackOff) {
   operations().FailNext("provision", ProvisionKey(kVolume),
