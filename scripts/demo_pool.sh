@@ -15,17 +15,6 @@ end_pool() {
   pool_disk=
 }
 
-# until_text TEXT COMMAND...: until the command's output has it.
-until_text() {
-  local text=$1
-  shift
-  for _ in $(seq 600); do
-    [[ "$("$@")" == *"$text"* ]] && return 0
-    sleep 0.05
-  done
-  fail "$* does not say '$text': $("$@")"
-}
-
 restart_daemon() {
   stop_daemon
   start_daemon
@@ -68,11 +57,7 @@ demo_pool() {
 
   say "the claim asks for more, and its volume grows while the pod uses it"
   sed 's/storage: 2Gi/storage: 3Gi/' examples/pool.yaml | ctl apply -f -
-  for _ in $(seq 600); do
-    (($(stat -fc '%b * %S' "$place") > 2900 << 20)) && break
-    sleep 0.05
-  done
-  expect "more than 2900 MiB for the pod" "$(($(stat -fc '%b * %S' "$place") > 2900 << 20))" 1
+  until_larger "$place" 2900
   expect "size of its file" "$(stat -c %s "$image")" $((3 << 30))
   expect_note "after the growth"
   ctl get pvc database
