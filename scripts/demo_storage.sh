@@ -60,7 +60,7 @@ demo_storage() {
   echo "written before it grew" >"$xfs_place/note"
   truncate -s 480M "$scratch/xfs.img"
   losetup --set-capacity "$xfs_disk"
-  sed 's/300Mi/480Mi/' "$scratch/storage.yaml" | ctl apply -f -
+  sed 's/300Mi/480Mi/' "$scratch/storage.yaml" | ctl apply -f - | { grep -v unchanged || true; }
   until_larger "$xfs_place" 400
   expect "its files" "$(cat "$xfs_place/note")" "written before it grew"
   for _ in $(seq 200); do
