@@ -46,7 +46,7 @@ call_ms() {
 held() {
   local line
   [[ $3 =~ ^[0-9]+$ ]] || fail "$1: how long it took is not known"
-  line=$(printf '%-14s%-28s%8s ms   %s' "$@")
+  line=$(printf '%-14s%-30s%8s ms   %s' "$@")
   echo "ok: $line"
   own_table+=("$line")
 }
@@ -122,7 +122,7 @@ demo_own() {
   held published NodePublishVolume "$(call_ms NodePublishVolume)" "in the pod at .../${place##*/kubernetes.io~csi/}"
   start=$EPOCHREALTIME
   dd if=/dev/urandom of="$place/ledger" bs=1M count=64 conv=fsync status=none
-  held written "the pod, with fsync" "$(ms_since "$start")" "$(stat -c %s "$place/ledger") bytes"
+  held written "dd in the pod's volume, fsync" "$(ms_since "$start")" "$(stat -c %s "$place/ledger") bytes"
   sum=$(sha256sum <"$place/ledger")
 
   say "a snapshot of it while it is mounted, and a new volume of that"
@@ -192,7 +192,7 @@ stop_own() {
 }
 
 print_table() {
-  printf '%-14s%-28s%8s      %s\n' STEP BY TIME SEEN
+  printf '%-14s%-30s%8s      %s\n' STEP BY TIME SEEN
   printf '%s\n' "${own_table[@]}"
   echo "(of a call: how long the driver took for it; else as it was waited for)"
 }
