@@ -26,16 +26,26 @@ stage() {
   return "$status"
 }
 
+# report_progress LOG: says every 15 seconds how far ninja is by its log, as long as this shell lives.
+report_progress() {
+  while sleep 15 >/dev/null 2>&1 && kill -0 "$$" 2>/dev/null; do
+    tail -n 1 "$1" | sed -nE 's/^\[([0-9]+)\/([0-9]+)\].*/    \1 of \2 steps/p'
+  done
+}
+
 # build_preset PRESET [TARGET...]: configures once, builds; the log is shown when it fails.
 build_preset() {
-  local preset=$1
+  local preset=$1 log=build/$1.log status=0 reporter
   shift
-  local log=build/$preset.log
   mkdir -p build
   if [[ ! -f build/$preset/build.ninja ]]; then
     cmake --preset "$preset" >"$log" 2>&1 || { tail -n 60 "$log"; return 1; }
   fi
-  ninja -C "build/$preset" "$@" >"$log" 2>&1 || { grep -E -A12 'error|FAILED' "$log" | head -n 120; return 1; }
+  report_progress "$log" &
+  reporter=$!
+  ninja -C "build/$preset" "$@" >"$log" 2>&1 || status=1
+  { kill "$reporter" && wait "$reporter" || true; } 2>/dev/null
+  ((status == 0)) || { grep -E -A12 'error|FAILED' "$log" | head -n 120; return 1; }
 }
 
 # run_tidy [FILE...]: clang-tidy over files of src/, or over all of it. Of a build it needs only what that generates.

@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <cstdio>
+#include <ios>
 #include <iostream>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -145,14 +147,45 @@ ExitCode RunVersion(const CliContext& context) {
   return code;
 }
 
+// A map of the answer by its keys: in the message it has no order.
+template <typename Map>
+void PrintByKey(const char* name, const Map& map, std::ostream& out) {
+  if (map.empty()) return;
+  out << name << ":\n";
+  const std::map<std::string, typename Map::mapped_type> sorted(map.begin(), map.end());
+  for (const auto& [key, value] : sorted) {
+    out << "  " << key << ": " << std::boolalpha << value << "\n";
+  }
+}
+
+// As YAML: what does not work is above all that is as it should be.
+void PrintStatus(const v1::GetStatusResponse& status, std::ostream& out) {
+  v1::GetStatusResponse first = status;
+  first.clear_kernel_features();
+  first.clear_csi_settings();
+  first.clear_deadlines();
+  first.clear_mount_table();
+  first.clear_records();
+  PrintMessage(first, OutputFormat::kYaml, out);
+  v1::GetStatusResponse figures;
+  if (status.has_mount_table()) *figures.mutable_mount_table() = status.mount_table();
+  if (status.has_records()) *figures.mutable_records() = status.records();
+  if (figures.ByteSizeLong() != 0) PrintMessage(figures, OutputFormat::kYaml, out);
+  PrintByKey("kernel_features", status.kernel_features(), out);
+  PrintByKey("csi_settings", status.csi_settings(), out);
+  PrintByKey("deadlines", status.deadlines(), out);
+}
+
 ExitCode RunStatus(const CliContext& context) {
   v1::GetStatusResponse response;
   const ExitCode code =
       CallAndSay(context, &Stub::GetStatus, v1::GetStatusRequest(), &response, "");
   if (code != kExitOk) return code;
-  PrintMessage(response,
-               context.format == OutputFormat::kJson ? OutputFormat::kJson : OutputFormat::kYaml,
-               std::cout);
+  if (context.format == OutputFormat::kJson) {
+    PrintMessage(response, OutputFormat::kJson, std::cout);
+  } else {
+    PrintStatus(response, std::cout);
+  }
   return kExitOk;
 }
 

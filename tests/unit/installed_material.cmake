@@ -26,6 +26,15 @@ endif()
 foreach(example IN LISTS examples)
   must_be_equal(${example} share/doc/volumed/${example})
 endforeach()
+# A node has no clone of the project, and its configuration under a kubelet is among these.
+file(GLOB_RECURSE deployed RELATIVE ${SOURCE}/deploy ${SOURCE}/deploy/kubernetes/*)
+list(LENGTH deployed count)
+if(count EQUAL 0)
+  message(SEND_ERROR "error: there is nothing in ${SOURCE}/deploy/kubernetes")
+endif()
+foreach(file IN LISTS deployed)
+  must_be_equal(deploy/${file} share/doc/volumed/${file})
+endforeach()
 must_be_equal(deploy/prometheus/volumed.rules.yaml share/volumed/prometheus/volumed.rules.yaml)
 
 # OPERATIONS was there alone, and referred to six others.

@@ -2,6 +2,7 @@
 each agent's take-over of what the other one has made, and volumed as the kubelet's CSI driver (docs/INTEROP.md)."""
 
 import argparse
+import os
 import shutil
 import signal
 import sys
@@ -27,6 +28,17 @@ def in_lab(steps, scratch, peers, binaries):
         return [name for name, step in steps.items() if not step(lab)]
     finally:
         lab.end()
+
+
+def keep_logs(scratch):
+    """The logs of volumed, the kubelet and all others outlive a run that has failed, if nothing else of it does."""
+    kept = tempfile.mkdtemp(prefix="interop-logs.", dir="build")
+    for directory, _, names in os.walk(scratch):
+        for name in names:
+            log = os.path.join(directory, name)
+            if name.endswith(".log") and os.path.isfile(log):
+                shutil.copy(log, os.path.join(kept, os.path.relpath(log, scratch).replace("/", "-")))
+    return os.path.abspath(kept)
 
 
 def main():
@@ -64,9 +76,14 @@ def main():
         failed = [str(failure)]
     finally:
         if failed and words.keep:
-            say(f"kept: {scratch}")
+            say(f"kept, with all logs: {scratch}")
         else:
+            if failed:
+                say(f"logs of volumed, the kubelet and all others: {keep_logs(scratch)} (--keep keeps records, too)")
             shutil.rmtree(scratch, ignore_errors=True)
+    if not failed and "own-driver" in wanted:
+        say("done: all of it held: claims of volumed's own class lived their whole lives under a real kubelet, over deaths of the "
+            "kubelet and of volumed, on one node and on two; nothing is left")
     say(f"interop: {'FAILED: ' + ', '.join(failed) if failed else 'all as it should be'}")
     return 1 if failed else 0
 

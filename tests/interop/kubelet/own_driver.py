@@ -48,7 +48,7 @@ class OwnDriver:
                            self.cluster.path("admin.kubeconfig"), "--enable-distributed-snapshotting",
                            "--feature-gates=CSIVolumeGroupSnapshot=true", "--v=4")
         self.nodes[0].start()
-        for name in ("csidriver", "storageclass", "rbac", "sidecars"):
+        for name in ("csidriver", "storageclass", "volumesnapshotclass", "rbac", "sidecars"):
             self.cluster.kubectl("apply", "-f", os.path.join(DEPLOY, name + ".yaml"))
         self.wait_for_node(self.nodes[0])
 

@@ -23,6 +23,25 @@ TEST_F(VerbsTest, AStatusIsYamlUnlessJsonIsAskedFor) {
   EXPECT_NE(Run({"status", "-o", "json"}).out.find("\"root\": \"/r\""), std::string::npos);
 }
 
+TEST_F(VerbsTest, WhatDoesNotWorkStoodBelowSixteenDeadlinesInNoOrder) {
+  agent_.status.set_version("1");
+  agent_.status.add_failed_parts()->set_name("metrics");
+  agent_.status.mutable_mount_table()->set_source("events");
+  (*agent_.status.mutable_kernel_features())["fsopen"] = true;
+  for (const char* step : {"setUp", "attach", "reclaim", "detach"}) {
+    (*agent_.status.mutable_deadlines())[step] = "30s";
+  }
+  const std::string shown = Run({"status"}).out;
+  EXPECT_NE(shown.find("fsopen: true\n"), std::string::npos) << shown;
+  size_t before = 0;
+  for (const char* part : {"version: ", "failed_parts:", "mount_table:", "kernel_features:",
+                           "deadlines:\n  attach: 30s\n  detach: 30s\n  reclaim: 30s\n"}) {
+    const size_t at = shown.find(part, before);
+    ASSERT_NE(at, std::string::npos) << part << "\nin:\n" << shown;
+    before = at + 1;
+  }
+}
+
 TEST_F(VerbsTest, PodsAreFetchedPageByPage) {
   agent_.pages = {PageWith("web", "1"), PageWith("db", "")};
   const Printed printed = Run({"get", "pods"});
