@@ -21,6 +21,7 @@
 #include "base/strings.h"
 #include "os/block_device.h"
 #include "os/file_effects.h"
+#include "os/loop_asker.h"
 #include "os/loop_file.h"
 #include "os/mount_index.h"
 #include "os/regular_file.h"
@@ -92,7 +93,7 @@ class LoopsOfPath {
     const Descriptor device = OpenLoopNode(name);
     if (!device.valid()) return false;
     ASSIGN_OR_RETURN(const auto status,
-                     file_->StatusIfOn(device.get(), backing, "ask /dev/" + name));
+                     file_->StatusIfOn(name, device.get(), backing, "ask /dev/" + name));
     return status.has_value();
   }
 
@@ -109,7 +110,7 @@ class LoopsOfPath {
     ASSIGN_OR_RETURN(const LoopBacking now, BackingOf(name));
     if (!IsShownAt(now)) {
       if (!file_) return false;
-      ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), now, what));
+      ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(name, device.get(), now, what));
       if (!status) return false;
     }
     if (::ioctl(device.get(), LOOP_CLR_FD, 0) == 0 || errno == ENXIO) return true;
@@ -177,7 +178,7 @@ Result<std::optional<OpenLoop>> FindOpenLoop(int file, const std::string& what) 
       }
       continue;
     }
-    ASSIGN_OR_RETURN(const auto status, wanted.StatusIfOn(loop.device.get(), loop.backing,
+    ASSIGN_OR_RETURN(const auto status, wanted.StatusIfOn(name, loop.device.get(), loop.backing,
                                                           what + ": ask /dev/" + name));
     if (!status) continue;
     loop.status = *status;
@@ -197,6 +198,8 @@ Result<OpenLoop> AttachFree(int file, uint32_t flags, uint32_t block_size,
   config.fd = static_cast<unsigned>(file);
   config.block_size = block_size;
   config.info.lo_flags = flags;
+  struct stat info = {};
+  if (::fstat(file, &info) != 0) return Error::FromErrno(errno, what, Outcome::kNotApplied);
   const int access = (flags & LO_FLAGS_READ_ONLY) != 0 ? O_RDONLY : O_RDWR;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
@@ -209,7 +212,10 @@ Result<OpenLoop> AttachFree(int file, uint32_t flags, uint32_t block_size,
     if (!loop.device.valid()) {
       return Error::FromErrno(errno, what + ": open /dev/" + loop.name, Outcome::kNotApplied);
     }
-    if (::ioctl(loop.device.get(), LOOP_CONFIGURE, &config) == 0) return loop;
+    if (::ioctl(loop.device.get(), LOOP_CONFIGURE, &config) == 0) {
+      LoopAsker::Remember(loop.name, {info.st_dev, info.st_ino});
+      return loop;
+    }
     if (errno != EBUSY) return Error::FromErrno(errno, what, Outcome::kNotApplied);
   }
   return Error::FromErrno(EBUSY, what + ": others take each free loop device first",

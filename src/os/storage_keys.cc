@@ -38,11 +38,6 @@ std::string WwidIn(const std::string& directory) {
   return "";
 }
 
-struct LoopFile {
-  dev_t device = 0;
-  ino_t inode = 0;
-};
-
 // The file of a loop device. The node is made by udev or the kernel's devtmpfs, and a loop device
 // does not hang to be opened.
 std::optional<LoopFile> FileOfLoop(dev_t loop) {
@@ -84,7 +79,6 @@ void AddBelow(dev_t device, StorageKeys& all, int depth) {
 // What a name of a disk is to be made of. To ask a loop device for its file may wait for the
 // filesystem of that (os/loop_file.h).
 struct NamesWanted {
-  bool wwid = true;
   bool file = true;
 };
 
@@ -92,7 +86,7 @@ struct NamesWanted {
 // device. A device on the same file is the same storage.
 std::vector<std::string> NamesOfDisk(dev_t disk, NamesWanted wanted = {}) {
   std::vector<std::string> names;
-  if (const std::string wwid = wanted.wwid ? WwidIn(SysfsOf(disk)) : ""; !wwid.empty()) {
+  if (const std::string wwid = WwidIn(SysfsOf(disk)); !wwid.empty()) {
     names.push_back("wwid:" + wwid);
   }
   if (!wanted.file) return names;
@@ -106,6 +100,16 @@ std::vector<std::string> NamesOfDisk(dev_t disk, NamesWanted wanted = {}) {
 LoopBacking BackingShown(const std::string& node) {
   Result<LoopBacking> backing = BackingOf(std::string(StripPrefix(node, "/dev/").value_or(node)));
   return backing.ok() ? *std::move(backing) : LoopBacking();
+}
+
+// Whether the loop device of this name has the file. In doubt it has not, as with FileOfLoop.
+bool IsOn(FileOfLoops& file, const std::string& name) {
+  const LoopBacking backing = BackingShown("/dev/" + name);
+  if (!file.CanBe(backing)) return false;
+  const Descriptor node(::open(("/dev/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!node.valid()) return false;
+  const auto status = file.StatusIfOn(name, node.get(), backing, "ask /dev/" + name);
+  return status.ok() && status->has_value();
 }
 
 void AddDevice(dev_t device, std::set<std::string>& keys, StorageKeys& all, int depth) {
@@ -171,9 +175,9 @@ std::vector<dev_t> TwinsOf(dev_t device) {
     const std::string directory = std::string(kBlockDevices) + "/" + name;
     const std::optional<dev_t> other = BlockNumberIn(directory);
     if (!other || *other == disk) continue;
-    const NamesWanted wanted{.wwid = by_wwid,
-                             .file = file && file->CanBe(BackingShown("/dev/" + name))};
-    if (!ShareOne(NamesOfDisk(*other, wanted), names)) continue;
+    const bool is_twin = (by_wwid && ShareOne(NamesOfDisk(*other, {.file = false}), names)) ||
+                         (file && IsOn(*file, name));
+    if (!is_twin) continue;
     if (!part_of) {
       twins.push_back(*other);
       continue;

@@ -26,6 +26,9 @@ class LoopFileTest : public ::testing::Test {
   std::optional<FileOfLoops> Image() {
     return Must(FileOfLoops::At(SafePath{dir_.path(), "image"}));
   }
+  Result<std::optional<loop_info64>> Ask(FileOfLoops& file, const std::string& shown) {
+    return file.StatusIfOn("null", failing_.get(), {shown, false}, "ask");
+  }
 
   TempDirectory dir_;
   const std::string image_ = dir_.path() + "/image";
@@ -33,18 +36,28 @@ class LoopFileTest : public ::testing::Test {
 };
 
 TEST_F(LoopFileTest, ALoopDeviceOfSomebodysFailedFilesystemStoppedEachAttachment) {
-  const std::optional<FileOfLoops> file = Image();
+  std::optional<FileOfLoops> file = Image();
   ASSERT_TRUE(file);
-  const auto status = file->StatusIfOn(failing_.get(), {"/mnt/broken/disk", false}, "ask");
+  const auto status = Ask(*file, "/mnt/broken/disk");
+  ASSERT_TRUE(status.ok()) << status.error().ToString();
+  EXPECT_FALSE(status->has_value());
+}
+
+// The file of each volume of each pool is called "image".
+TEST_F(LoopFileTest, AFailedOneThatIsShownByTheNameOfEachImageStoppedEachAttachment) {
+  std::optional<FileOfLoops> file = Image();
+  ASSERT_TRUE(file);
+  const auto status = Ask(*file, "/image");
   ASSERT_TRUE(status.ok()) << status.error().ToString();
   EXPECT_FALSE(status->has_value());
 }
 
 TEST_F(LoopFileTest, OneThatIsShownWithThisFileIsNotTakenForAnothers) {
-  const std::optional<FileOfLoops> file = Image();
+  std::optional<FileOfLoops> file = Image();
   ASSERT_TRUE(file);
-  for (const std::string& shown : {image_, std::string("/image")}) {
-    const auto status = file->StatusIfOn(failing_.get(), {shown, false}, "ask");
+  const std::string with_directory = image_.substr(dir_.path().rfind('/'));
+  for (const std::string& shown : {image_, with_directory}) {
+    const auto status = Ask(*file, shown);
     ASSERT_FALSE(status.ok()) << shown;
     EXPECT_EQ(status.error().sys_errno(), ENOTTY);
   }
@@ -52,10 +65,22 @@ TEST_F(LoopFileTest, OneThatIsShownWithThisFileIsNotTakenForAnothers) {
 
 // Nobody knows then which of the two has failed.
 TEST_F(LoopFileTest, WhereThisFileCannotBeAskedEitherTheErrorIsTheAnswer) {
-  const FileOfLoops file(1, 2, image_);
-  const auto status = file.StatusIfOn(failing_.get(), {"/mnt/broken/disk", false}, "ask");
+  FileOfLoops file(1, 2, image_);
+  for (const std::string shown : {"/mnt/broken/disk", "/image"}) {
+    const auto status = Ask(file, shown);
+    ASSERT_FALSE(status.ok()) << shown;
+    EXPECT_EQ(status.error().sys_errno(), ENOTTY);
+  }
+}
+
+// Why a loop device cannot be opened says nothing of its file.
+TEST_F(LoopFileTest, OneThatCannotBeOpenedIsNotTakenForAnothers) {
+  std::optional<FileOfLoops> file = Image();
+  ASSERT_TRUE(file);
+  const auto status =
+      file->StatusIfOn("no-such-loop-device", failing_.get(), {"/image", false}, "ask");
   ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().sys_errno(), ENOTTY);
+  EXPECT_EQ(status.error().code(), Code::kUnavailable);
 }
 
 }  // namespace
