@@ -87,8 +87,8 @@ Status PoolVolumes::Write(const PoolVolumeRecord& record, Durability durability)
 }
 
 // Its files are gone for certain by now (RemoveArtefactDirectory syncs that). If the row is there
-// again after a power loss, it says that the volume is being deleted: then
-// Recover() comes to the same end. Whoever deletes it syncs the end of his reclaim after this.
+// again after a power loss, it says that the volume is being deleted: then Recover() comes to the
+// same end. Whoever deletes it syncs the end of his reclaim after this.
 Status PoolVolumes::Remove(const PoolVolumeRecord& record) {
   const bool is_deleting = record.state == PoolVolumeState::kDeleting;
   RETURN_IF_ERROR(parts_.store.Remove(kPoolVolumeRecordKind, record.id,

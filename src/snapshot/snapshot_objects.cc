@@ -31,12 +31,10 @@ SnapshotObjects::SnapshotObjects(Parts parts, Hooks hooks)
   parts_.maker.AddListener(alive_.Guarded([this](const SnapshotRecord& record) {
     changed_.insert(record.id);
     const std::optional<SnapshotTags> tags = SnapshotTagsOf(record);
-    if (tags) {
-      Mark({ObjectKind::kVolumeSnapshot, tags->snapshot.name_space, tags->snapshot.name});
-    } else {
-      const std::set<ObjectKey> waiting = naming_;  // one of these may name a content with it
-      for (const ObjectKey& key : waiting) MarkUnsettled(key);
-    }
+    if (tags) Mark({ObjectKind::kVolumeSnapshot, tags->snapshot.name_space, tags->snapshot.name});
+    // One of these may name a content with it, be it another VolumeSnapshot's or nobody's.
+    const std::set<ObjectKey> waiting = naming_;
+    for (const ObjectKey& key : waiting) MarkUnsettled(key);
   }));
 }
 

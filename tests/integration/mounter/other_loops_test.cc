@@ -159,9 +159,9 @@ TEST_F(SilentLoopsTest, ASilentFileThatIsShownWithTheVolumesDirectoryIsNotLeftOu
   ASSERT_NO_FATAL_FAILURE(AttachFar());
   if (IsSkipped()) return;
   ASSERT_EQ(::mkdir(Path("mnt2/volume-1").c_str(), 0755), 0);
-  ASSERT_EQ(::mount(Path("mnt2/far").c_str(), Path("mnt2/volume-1").c_str(), nullptr, MS_MOVE,
-                    nullptr),
-            0);
+  ASSERT_EQ(
+      ::mount(Path("mnt2/far").c_str(), Path("mnt2/volume-1").c_str(), nullptr, MS_MOVE, nullptr),
+      0);
   ASSERT_EQ(::umount2(Path("mnt2").c_str(), MNT_DETACH), 0);
   ASSERT_EQ(Shown(*others_), "/volume-1/image");
   hangfs_->Hang();
@@ -186,9 +186,9 @@ TEST_F(OtherLoopsTest, ABindOfAVolumesDirectoryThatWasTakenAwayHidesNoLoopDevice
 
 TEST_F(OtherLoopsTest, ABindOfTheFileUnderAnotherNameThatWasTakenAwayHidesNoLoopDevice) {
   ASSERT_TRUE(MakeImage(Path("other"), 0));
-  ASSERT_EQ(::mount(Path("mnt/volume-1/image").c_str(), Path("other").c_str(), nullptr, MS_BIND,
-                    nullptr),
-            0);
+  ASSERT_EQ(
+      ::mount(Path("mnt/volume-1/image").c_str(), Path("other").c_str(), nullptr, MS_BIND, nullptr),
+      0);
   const LoopDevice loop(Path("other"));
   ASSERT_TRUE(loop.valid());
   ASSERT_EQ(::umount2(Path("other").c_str(), MNT_DETACH), 0);

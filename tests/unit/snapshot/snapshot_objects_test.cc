@@ -309,6 +309,22 @@ TEST_F(SnapshotObjectsTest, TheNextSnapshotOfTheNameDoesNotGetWhatTheFirstLeft) 
   EXPECT_EQ(maker_.deletions, 0);
 }
 
+// It was never told that the copy had come to its end, as that was another VolumeSnapshot's.
+TEST_F(SnapshotObjectsTest, ANamedContentWithASnapshotThatIsMadeForAnotherBecomesReadyWithIt) {
+  maker_.Add("snap-old", "snapshot-u9", SnapshotPhase::kProcessing);
+  SnapshotTags of_another;
+  of_another.snapshot.name_space = "default";
+  of_another.snapshot.name = "another";
+  of_another.snapshot.uid = "u9";
+  maker_.rows.at("snap-old").tags = TagsOf(of_another);
+  Apply(
+      {NamedContent("name: s, namespace: default"), SnapshotOf("volumeSnapshotContentName: old")});
+  EXPECT_NE(StatusShown().ready_to_use, true);
+  maker_.SetPhase("snap-old", SnapshotPhase::kReady);
+  Settle();
+  EXPECT_EQ(StatusShown().ready_to_use, true);
+}
+
 TEST_F(SnapshotObjectsTest, WhatANamedContentLacksIsSaid) {
   Apply({SnapshotOf("volumeSnapshotContentName: old")});
   EXPECT_EQ(ErrorShown(), "VolumeSnapshotContent old is missing");
