@@ -37,13 +37,11 @@ Status SayIfReadOnly(Status opened) {
 // not answer in time, or a worker that dies, tells nothing of it.
 bool IsAway(const Error& error) {
   const int why = error.sys_errno();
-  return error.IsAbout(kStorageAway) || IsFailedFilesystem(why) || why == ENODEV || why == ENXIO ||
-         why == ESTALE || why == ENOTCONN;
+  return error.IsAbout(kStorageAway) || SaysFilesystemFailed(error) || why == ENODEV ||
+         why == ENXIO || why == ESTALE || why == ENOTCONN;
 }
 
-bool HasFailed(const Status& state) {
-  return !state.ok() && IsFailedFilesystem(state.error().sys_errno());
-}
+bool HasFailed(const Status& state) { return !state.ok() && SaysFilesystemFailed(state.error()); }
 
 // A pool that a reboot would empty holds nobody's data.
 bool IsInMemory(const std::string& fs_type) { return fs_type == "tmpfs" || fs_type == "ramfs"; }
@@ -85,6 +83,11 @@ Status CheckEmpty(Kernel& kernel, const PoolLayout& layout, const CallOptions& c
 }
 
 }  // namespace
+
+bool SaysFilesystemFailed(const Error& error) {
+  const int why = error.sys_errno();
+  return IsFailedFilesystem(why) && error.code() == CodeFromErrno(why);
+}
 
 Pool::Pool(PoolSettings settings, Kernel& kernel, RecordStore& store, const Clock& clock,
            Logger& log)

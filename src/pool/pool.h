@@ -29,7 +29,11 @@ struct PoolSettings {
   std::string holder;
 };
 
-// Threads: any. Blocks: Open alone.
+// Whether the filesystem that was asked has failed. The error of a worker that could not be started
+// may have the errno of another filesystem. Pure.
+bool SaysFilesystemFailed(const Error& error);
+
+// Threads: any. Blocks: Open and CheckThere alone.
 class Pool {
  public:
   // Kernel, store, clock and log outlive this object.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/failed_filesystem.h"
 #include "base/printable_text.h"
 #include "pool/pool_volumes_parts.h"
 #include "pool/static_export.h"
@@ -271,7 +270,7 @@ Result<PoolVolumes::Held> PoolVolumes::HoldToClose(const std::string& id, const 
 // Another directory at the path is not asked: what is open of the pool's is not found by it.
 Status PoolVolumes::CheckClosable(const Pool& pool, const CallOptions& call) {
   const Status there = pool.CheckThere(call);
-  const bool has_failed = !there.ok() && IsFailedFilesystem(there.error().sys_errno());
+  const bool has_failed = !there.ok() && SaysFilesystemFailed(there.error());
   return has_failed ? OkStatus() : there;
 }
 
