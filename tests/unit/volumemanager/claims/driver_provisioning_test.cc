@@ -6,6 +6,7 @@
 #include <string>
 
 #include "kube/about_object.h"
+#include "pluginmgr/provisionable_volume_plugin.h"
 #include "unit/volumemanager/claims/provisioning_fixture.h"
 #include "volume/driver_domain.h"
 

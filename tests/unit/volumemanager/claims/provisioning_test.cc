@@ -153,7 +153,8 @@ TEST_F(ProvisioningTest, WhatCannotBeHadIsRefusedWithItsReasonAndLeavesNoRecord)
   Deliver(Class("parameters: {speed: fast}\n") + Claim() + Pod());
   EXPECT_EQ(Made(), 0u);
   EXPECT_FALSE(Row());
-  EXPECT_NE(Problem().find("Failed to create provisioner: no such parameter; an administrator"),
+  EXPECT_NE(Problem().find("Failed to create provisioner: no such parameter; the owner of "
+                           "StorageClass "),
             std::string::npos)
       << Problem();
   EXPECT_TRUE(HasEvent("ProvisioningFailed"));
