@@ -135,7 +135,7 @@
     "What the pool has promised to its volumes and snapshots.", "") \
   X(kPoolFreeBytes, "volumed_pool_free_bytes", kGauge, "pool", \
     "What the pool can still promise.", "") \
-  X(kPoolShort, "volumed_pool_short", kGauge, "pool", \
+  X(kPoolIsShort, "volumed_pool_short", kGauge, "pool", \
     "1 while the pool's filesystem has less left than what is promised: writes to volumes may " \
     "fail.", "") \
   X(kPoolVolumes, "volumed_pool_volumes", kGauge, "pool", \
