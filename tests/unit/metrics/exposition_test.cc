@@ -75,7 +75,7 @@ void FillFamilies(ExportedFamilies& families) {
   families.Set(Family::kCsiServedCalls, 1);
   for (const Family of_pool :
        {Family::kPoolUp, Family::kPoolCapacityBytes, Family::kPoolPromisedBytes,
-        Family::kPoolFreeBytes, Family::kPoolShort, Family::kPoolVolumes, Family::kPoolSnapshots,
+        Family::kPoolFreeBytes, Family::kPoolIsShort, Family::kPoolVolumes, Family::kPoolSnapshots,
         Family::kPoolMeasured}) {
     families.Replace(of_pool, {{{"fast"}, 1}});
   }
