@@ -104,7 +104,7 @@ void Agent::MakePools() {
 void Agent::PoolTroubled(const std::string& path, const PoolTrouble& trouble) {
   NodeEvents& events = manager_->events();
   if (trouble.reason.empty()) return events.StorageMended(path);
-  const bool is_warning = trouble.reason == kPoolShort;
+  const bool is_warning = trouble.reason == kPoolShortReason;
   events.StorageTroubled(
       path, {trouble.reason, trouble.text, scheduler_->clock().WallUnixMillis(), is_warning});
 }

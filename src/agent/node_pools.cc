@@ -221,11 +221,11 @@ void NodePools::Away(Pool& pool) {
 PoolTrouble NodePools::TroubleOf(const Pool& pool, const Opening& opening) const {
   const Status state = pool.state();
   if (!opening.was_tried) return {};
-  if (!state.ok()) return {kPoolUnreachable, state.error().message()};
+  if (!state.ok()) return {kPoolUnreachableReason, state.error().message()};
   const PoolSeen seen = volumes_.Seen(pool.name());
   const bool is_short = seen.account && seen.account->is_short;
   if (!is_short) return {};
-  return {kPoolShort, "pool " + pool.name() + ": " + kPoolShortText};
+  return {kPoolShortReason, "pool " + pool.name() + ": " + kPoolShortText};
 }
 
 void NodePools::TellTrouble(const Pool& pool) {

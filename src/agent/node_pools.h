@@ -32,7 +32,7 @@ std::vector<StaticVolume> StaticVolumesOf(const Config& config);
 
 // Why volumes of a pool cannot be relied upon. The words are those of the CSI driver.
 struct PoolTrouble {
-  std::string reason;  // kPoolUnreachable, kPoolShort; empty: nothing
+  std::string reason;  // kPoolUnreachableReason, kPoolShortReason; empty: nothing
   std::string text;
   friend bool operator==(const PoolTrouble&, const PoolTrouble&) = default;
 };

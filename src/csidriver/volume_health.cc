@@ -62,7 +62,7 @@ void TellVolumeHealth(const PoolVolumeRecord& volume, const PoolHealth& pool,
   auto& entries = *health.mutable_health_statuses();
   if (volume.backend == PoolBackendKind::kExport) return;
   if (!pool.reachable.ok()) {
-    return AddCondition(entries, ::csi::v1::INACCESSIBLE, kPoolUnreachable,
+    return AddCondition(entries, ::csi::v1::INACCESSIBLE, kPoolUnreachableReason,
                         "pool " + volume.pool + ": " + pool.reachable.error().message());
   }
   const auto lost = pool.lost.find(volume.id);
@@ -78,7 +78,7 @@ void TellVolumeHealth(const PoolVolumeRecord& volume, const PoolHealth& pool,
                  "its directory is not bounded by its size: " + unbounded->second);
   }
   if (!pool.is_short) return;
-  AddCondition(entries, ::csi::v1::DEGRADED, kPoolShort,
+  AddCondition(entries, ::csi::v1::DEGRADED, kPoolShortReason,
                "pool " + volume.pool + ": " + kPoolShortText);
 }
 
@@ -123,10 +123,10 @@ void TellStorageHealth(const std::string& pool_name, const PoolHealth& pool,
   auto& entries = *response.mutable_backend_health();
   const std::string of = "pool " + pool_name + ": ";
   if (!pool.reachable.ok()) {
-    AddCondition(entries, ::csi::v1::STORAGE_UNREACHABLE, kPoolUnreachable,
+    AddCondition(entries, ::csi::v1::STORAGE_UNREACHABLE, kPoolUnreachableReason,
                  of + pool.reachable.error().message());
   } else if (pool.is_short) {
-    AddCondition(entries, ::csi::v1::STORAGE_DEGRADED, kPoolShort, of + kPoolShortText);
+    AddCondition(entries, ::csi::v1::STORAGE_DEGRADED, kPoolShortReason, of + kPoolShortText);
   }
 }
 

@@ -39,8 +39,8 @@ struct PoolAccount {
 
 // What is wrong with a pool, in words for programs that stay as they are, and of one that is short
 // for people.
-inline constexpr char kPoolUnreachable[] = "PoolUnreachable";
-inline constexpr char kPoolShort[] = "PoolShort";
+inline constexpr char kPoolUnreachableReason[] = "PoolUnreachable";
+inline constexpr char kPoolShortReason[] = "PoolShort";
 inline constexpr char kPoolShortText[] =
     "its filesystem has less left than its volumes were promised, as something else has filled it";
 

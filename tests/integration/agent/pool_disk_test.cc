@@ -24,7 +24,7 @@ class PoolDiskTest : public PoolTest {
   void SetUp() override {
     PoolTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    settings["pool-capacity"] = "";
+    settings.erase("pool-capacity");
     ASSERT_NO_FATAL_FAILURE(NeedMkfs("xfs"));
     if (IsSkipped()) return;
     ASSERT_TRUE(MakeImage(scratch() + "/disk", kDiskBytes));
