@@ -85,17 +85,22 @@ bool IsAskingTheFile(pid_t pid) {
   return text.find(kAsksTheFile) != std::string::npos;
 }
 
+LoopAnswer AnswerOfOneThatWaits(pid_t pid) {
+  using Kind = LoopAnswer::Kind;
+  return {.kind = IsAskingTheFile(pid) ? Kind::kSilent : Kind::kBusy};
+}
+
 // On stderr, which is the agent's, once for each child that is left waiting.
-void TellOfSilent(const std::string& node) {
+void TellOfOneThatWaits(const std::string& node) {
   std::fprintf(stderr,
-               "volumed-worker: the filesystem of the file of %s does not answer: it is left out "
-               "for each file that answers, and asked again once it does\n",
+               "volumed-worker: %s does not say which file it has: if the filesystem of that does "
+               "not answer, it is taken for no file's that does\n",
                node.c_str());
 }
 
 LoopAnswer AnswerOf(const Reply& reply) {
   using Kind = LoopAnswer::Kind;
-  if (!reply.is_open) return {.kind = Kind::kBusy};
+  if (!reply.is_open) return {.kind = Kind::kNoNode, .error = reply.error};
   if (reply.error == ENXIO) return {.kind = Kind::kNone};
   if (reply.error != 0) return {.kind = Kind::kFailed, .error = reply.error};
   return {.kind = Kind::kFile, .file = {reply.device, reply.inode}};
@@ -154,7 +159,7 @@ class KnownLoops {
     }
     Reply reply;
     const Heard heard = Hear(known->second.socket.get(), 0, reply);
-    if (heard == Heard::kNothing) return LoopAnswer{.kind = LoopAnswer::Kind::kSilent};
+    if (heard == Heard::kNothing) return AnswerOfOneThatWaits(known->second.pid);
     // What it said may be of the time before this sequence; it is asked once more.
     Kill(known->second.pid);
     loops_.erase(known);
@@ -230,14 +235,14 @@ Result<LoopAnswer> LoopAsker::Ask(const std::string& name) {
       return answer;
     }
     if (heard == Heard::kNothing) {
-      const bool is_silent = IsAskingTheFile(pid_);
-      if (is_silent && !sequence.empty() && SequenceOf(name) == sequence) {
-        known.PutChild(name, sequence, std::exchange(pid_, -1), std::move(socket_));
-        TellOfSilent(node);
-      } else {
+      const LoopAnswer answer = AnswerOfOneThatWaits(pid_);
+      if (sequence.empty() || SequenceOf(name) != sequence) {
         End();
+      } else {
+        known.PutChild(name, sequence, std::exchange(pid_, -1), std::move(socket_));
+        TellOfOneThatWaits(node);
       }
-      return LoopAnswer{.kind = is_silent ? LoopAnswer::Kind::kSilent : LoopAnswer::Kind::kBusy};
+      return answer;
     }
     End();
   }

@@ -26,7 +26,8 @@ struct LoopAnswer {
     kNone,    // it has none
     kFailed,  // `error`, as the filesystem of its file has it
     kSilent,  // the filesystem of its file has not answered yet
-    kBusy,    // somebody changes it, or nobody can tell why it cannot be asked
+    kBusy,    // somebody changes it, or nobody can tell what is waited for
+    kNoNode,  // it cannot be opened: `error`
   };
   Kind kind = Kind::kNone;
   LoopFile file{};
@@ -36,7 +37,7 @@ struct LoopAnswer {
 // What was found is remembered for as long as the loop device keeps its file, by the process: a
 // loop device is asked once. So is the child that waits: there is one for each loop device at most.
 // Threads: one at a time. Blocks: for a second at most for a loop device that does not answer, and
-// never for one that was silent when it was asked before.
+// never for one that has not answered since it was asked before.
 class LoopAsker {
  public:
   LoopAsker() = default;

@@ -89,11 +89,12 @@ class LoopsOfPath {
   }
   // Others' loop devices may have no node here (a container's /dev).
   Result<bool> HaveSameFile(const std::string& name, const LoopBacking& backing) {
-    if (!file_ || !file_->CanBe(backing)) return false;
+    const std::string what = "ask /dev/" + name;
+    ASSIGN_OR_RETURN(const bool may_have, MayHave(name, backing, what));
+    if (!may_have) return false;
     const Descriptor device = OpenLoopNode(name);
     if (!device.valid()) return false;
-    ASSIGN_OR_RETURN(const auto status,
-                     file_->StatusIfOn(name, device.get(), backing, "ask /dev/" + name));
+    ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), what));
     return status.has_value();
   }
 
@@ -101,16 +102,20 @@ class LoopsOfPath {
   Result<bool> Detach(const std::string& name) {
     ASSIGN_OR_RETURN(const LoopBacking before, BackingOf(name));
     const bool was_shown = IsShownAt(before);
-    if (!was_shown && (!file_ || !file_->CanBe(before))) return false;
     const std::string what = "detach loop device /dev/" + name;
+    if (!was_shown) {
+      ASSIGN_OR_RETURN(const bool may_have, MayHave(name, before, what));
+      if (!may_have) return false;
+    }
     const Descriptor device = OpenLoopNode(name);
     if (!device.valid() && !was_shown) return false;
     if (!device.valid()) return Error::FromErrno(errno, what, Outcome::kNotApplied);
     // While it is open nobody can give it another file, so what is read now is what is detached.
     ASSIGN_OR_RETURN(const LoopBacking now, BackingOf(name));
     if (!IsShownAt(now)) {
-      if (!file_) return false;
-      ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(name, device.get(), now, what));
+      ASSIGN_OR_RETURN(const bool may_have, MayHave(name, now, what));
+      if (!may_have) return false;
+      ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), what));
       if (!status) return false;
     }
     if (::ioctl(device.get(), LOOP_CLR_FD, 0) == 0 || errno == ENXIO) return true;
@@ -118,6 +123,11 @@ class LoopsOfPath {
   }
 
  private:
+  Result<bool> MayHave(const std::string& name, const LoopBacking& backing,
+                       const std::string& what) {
+    if (!file_ || !file_->CanBe(backing)) return false;
+    return file_->MayBeOn(name, backing, what);
+  }
   bool IsShownAt(const LoopBacking& backing) const {
     return std::find(names_.begin(), names_.end(), backing.file) != names_.end();
   }
@@ -170,6 +180,9 @@ Result<std::optional<OpenLoop>> FindOpenLoop(int file, const std::string& what) 
     loop.name = name;
     ASSIGN_OR_RETURN(loop.backing, BackingOf(name));
     if (!wanted.CanBe(loop.backing)) continue;
+    const std::string ask = what + ": ask /dev/" + name;
+    ASSIGN_OR_RETURN(const bool may_have, wanted.MayBeOn(name, loop.backing, ask));
+    if (!may_have) continue;
     loop.device = OpenLoopNode(name);
     if (!loop.device.valid()) {
       // Others' devices may have no node here (a container's /dev); ours has to.
@@ -178,8 +191,7 @@ Result<std::optional<OpenLoop>> FindOpenLoop(int file, const std::string& what) 
       }
       continue;
     }
-    ASSIGN_OR_RETURN(const auto status, wanted.StatusIfOn(name, loop.device.get(), loop.backing,
-                                                          what + ": ask /dev/" + name));
+    ASSIGN_OR_RETURN(const auto status, wanted.StatusIfOn(loop.device.get(), ask));
     if (!status) continue;
     loop.status = *status;
     return std::optional<OpenLoop>(std::move(loop));

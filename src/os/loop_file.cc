@@ -131,6 +131,8 @@ Result<bool> FileOfLoops::MayBeOn(const std::string& name, const LoopBacking& ba
       return answer.file.device == device_ && answer.file.inode == inode_;
     case Kind::kNone:
       return false;
+    case Kind::kNoNode:
+      return true;
     case Kind::kFailed:
       return Error::FromErrno(answer.error, what, Outcome::kNotApplied);
     case Kind::kBusy:
@@ -145,11 +147,8 @@ Result<bool> FileOfLoops::MayBeOn(const std::string& name, const LoopBacking& ba
       what + ": the filesystem of its file does not answer, and it may have this file");
 }
 
-Result<std::optional<loop_info64>> FileOfLoops::StatusIfOn(const std::string& name, int device,
-                                                           const LoopBacking& backing,
-                                                           const std::string& what) {
-  ASSIGN_OR_RETURN(const bool may_be, MayBeOn(name, backing, what));
-  if (!may_be) return std::optional<loop_info64>();
+Result<std::optional<loop_info64>> FileOfLoops::StatusIfOn(int device,
+                                                           const std::string& what) const {
   loop_info64 info = {};
   if (::ioctl(device, LOOP_GET_STATUS64, &info) != 0) {
     if (errno == ENXIO) return std::optional<loop_info64>();

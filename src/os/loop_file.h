@@ -49,15 +49,19 @@ class FileOfLoops {
   // is to ask, as a server that is not the file's own has theirs. Blocks: never.
   bool CanBe(const LoopBacking& backing);
 
-  // What the loop device of this name, open as `device` and with this backing, does with this file;
-  // nothing if it has another one or none. One whose filesystem has failed or does not answer has
-  // another one, as long as this file answers and is not shown there: else a disk of somebody else
-  // would stop each attachment. Blocks: for a second for one that does not answer (LoopAsker), and
-  // as this file does. Errors, not applied: errno of asking, with `what`; Unavailable if a loop
-  // device that may have this file does not answer.
-  Result<std::optional<loop_info64>> StatusIfOn(const std::string& name, int device,
-                                                const LoopBacking& backing,
-                                                const std::string& what);
+  // Whether the loop device of this name, with this backing, may have the file by what it says
+  // itself. One whose filesystem has failed or does not answer has another one, as long as this
+  // file answers and is not shown there: else a disk of somebody else would stop each attachment.
+  // True also if it cannot be opened. To be asked before it is opened, which may hang as well.
+  // Blocks: for a second for one that does not answer (LoopAsker), and as this file does. Errors,
+  // not applied: errno of asking, with `what`; Unavailable if one that may have this file does not
+  // answer.
+  Result<bool> MayBeOn(const std::string& name, const LoopBacking& backing,
+                       const std::string& what);
+
+  // What the open loop device, which MayBeOn, does with this file; nothing if it has another one or
+  // none. Blocks: as this file does. Errors, not applied: errno of asking, with `what`.
+  Result<std::optional<loop_info64>> StatusIfOn(int device, const std::string& what) const;
 
  private:
   // What is shown of a file whose mount was taken away is the end of the file's path. Its last name
@@ -68,9 +72,6 @@ class FileOfLoops {
   bool Answers() const;
   bool IsOfServer();
   const std::vector<MountEntry>& Mounts();
-  // Whether the loop device may have this file by what it answered.
-  Result<bool> MayBeOn(const std::string& name, const LoopBacking& backing,
-                       const std::string& what);
 
   dev_t device_;
   ino_t inode_;
