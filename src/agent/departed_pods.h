@@ -3,9 +3,9 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <map>
-#include <set>
 #include <string>
 
 #include "agent.pb.h"

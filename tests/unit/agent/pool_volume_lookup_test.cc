@@ -93,7 +93,7 @@ TEST_F(PoolVolumeLookupTest, WhoHasAVolumeKeepsItAndIsNamed) {
 }
 
 TEST_F(PoolVolumeLookupTest, ANodeThatHasAVolumeKeepsIt) {
-  volume_.leases = {{.node = "node-2"}};
+  volume_.leases.push_back({.node = "node-2"});
   Keep();
   Deliver("");
   Settle();
