@@ -21,6 +21,7 @@
 #include "base/strings.h"
 #include "os/block_device.h"
 #include "os/file_effects.h"
+#include "os/loop_asker.h"
 #include "os/loop_file.h"
 #include "os/mount_index.h"
 #include "os/regular_file.h"
@@ -88,11 +89,12 @@ class LoopsOfPath {
   }
   // Others' loop devices may have no node here (a container's /dev).
   Result<bool> HaveSameFile(const std::string& name, const LoopBacking& backing) {
-    if (!file_ || !file_->CanBe(backing)) return false;
+    const std::string what = "ask /dev/" + name;
+    ASSIGN_OR_RETURN(const bool may_have, MayHave(name, backing, what));
+    if (!may_have) return false;
     const Descriptor device = OpenLoopNode(name);
     if (!device.valid()) return false;
-    ASSIGN_OR_RETURN(const auto status,
-                     file_->StatusIfOn(device.get(), backing, "ask /dev/" + name));
+    ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), what));
     return status.has_value();
   }
 
@@ -100,16 +102,20 @@ class LoopsOfPath {
   Result<bool> Detach(const std::string& name) {
     ASSIGN_OR_RETURN(const LoopBacking before, BackingOf(name));
     const bool was_shown = IsShownAt(before);
-    if (!was_shown && (!file_ || !file_->CanBe(before))) return false;
     const std::string what = "detach loop device /dev/" + name;
+    if (!was_shown) {
+      ASSIGN_OR_RETURN(const bool may_have, MayHave(name, before, what));
+      if (!may_have) return false;
+    }
     const Descriptor device = OpenLoopNode(name);
     if (!device.valid() && !was_shown) return false;
     if (!device.valid()) return Error::FromErrno(errno, what, Outcome::kNotApplied);
     // While it is open nobody can give it another file, so what is read now is what is detached.
     ASSIGN_OR_RETURN(const LoopBacking now, BackingOf(name));
     if (!IsShownAt(now)) {
-      if (!file_) return false;
-      ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), now, what));
+      ASSIGN_OR_RETURN(const bool may_have, MayHave(name, now, what));
+      if (!may_have) return false;
+      ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), what));
       if (!status) return false;
     }
     if (::ioctl(device.get(), LOOP_CLR_FD, 0) == 0 || errno == ENXIO) return true;
@@ -117,6 +123,11 @@ class LoopsOfPath {
   }
 
  private:
+  Result<bool> MayHave(const std::string& name, const LoopBacking& backing,
+                       const std::string& what) {
+    if (!file_ || !file_->CanBe(backing)) return false;
+    return file_->MayBeOn(name, backing, what);
+  }
   bool IsShownAt(const LoopBacking& backing) const {
     return std::find(names_.begin(), names_.end(), backing.file) != names_.end();
   }
@@ -169,6 +180,9 @@ Result<std::optional<OpenLoop>> FindOpenLoop(int file, const std::string& what) 
     loop.name = name;
     ASSIGN_OR_RETURN(loop.backing, BackingOf(name));
     if (!wanted.CanBe(loop.backing)) continue;
+    const std::string ask = what + ": ask /dev/" + name;
+    ASSIGN_OR_RETURN(const bool may_have, wanted.MayBeOn(name, loop.backing, ask));
+    if (!may_have) continue;
     loop.device = OpenLoopNode(name);
     if (!loop.device.valid()) {
       // Others' devices may have no node here (a container's /dev); ours has to.
@@ -177,8 +191,7 @@ Result<std::optional<OpenLoop>> FindOpenLoop(int file, const std::string& what) 
       }
       continue;
     }
-    ASSIGN_OR_RETURN(const auto status, wanted.StatusIfOn(loop.device.get(), loop.backing,
-                                                          what + ": ask /dev/" + name));
+    ASSIGN_OR_RETURN(const auto status, wanted.StatusIfOn(loop.device.get(), ask));
     if (!status) continue;
     loop.status = *status;
     return std::optional<OpenLoop>(std::move(loop));
@@ -197,6 +210,8 @@ Result<OpenLoop> AttachFree(int file, uint32_t flags, uint32_t block_size,
   config.fd = static_cast<unsigned>(file);
   config.block_size = block_size;
   config.info.lo_flags = flags;
+  struct stat info = {};
+  if (::fstat(file, &info) != 0) return Error::FromErrno(errno, what, Outcome::kNotApplied);
   const int access = (flags & LO_FLAGS_READ_ONLY) != 0 ? O_RDONLY : O_RDWR;
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
@@ -209,7 +224,10 @@ Result<OpenLoop> AttachFree(int file, uint32_t flags, uint32_t block_size,
     if (!loop.device.valid()) {
       return Error::FromErrno(errno, what + ": open /dev/" + loop.name, Outcome::kNotApplied);
     }
-    if (::ioctl(loop.device.get(), LOOP_CONFIGURE, &config) == 0) return loop;
+    if (::ioctl(loop.device.get(), LOOP_CONFIGURE, &config) == 0) {
+      LoopAsker::Remember(loop.name, {info.st_dev, info.st_ino});
+      return loop;
+    }
     if (errno != EBUSY) return Error::FromErrno(errno, what, Outcome::kNotApplied);
   }
   return Error::FromErrno(EBUSY, what + ": others take each free loop device first",

@@ -32,11 +32,11 @@ std::vector<MountEntry> MountsNow() {
   return mounts.ok() ? *std::move(mounts) : std::vector<MountEntry>();
 }
 
-// All paths lie on the root, and those that are none, too.
 bool IsServed(const MountEntry& mount) {
-  return mount.mount_point != "/" && (!DomainOfMount(mount).lane.starts_with("filesystem ") ||
-                                      mount.fs_type.starts_with("fuse"));
+  return !DomainOfMount(mount).lane.starts_with("filesystem ") || mount.fs_type.starts_with("fuse");
 }
+
+dev_t DeviceOf(const MountEntry& mount) { return makedev(mount.device_major, mount.device_minor); }
 
 }  // namespace
 
@@ -76,33 +76,81 @@ Result<std::optional<FileOfLoops>> FileOfLoops::At(const SafePath& path) {
       FileOfLoops(info.st_dev, info.st_ino, path.Display(), *std::move(file)));
 }
 
+const std::vector<MountEntry>& FileOfLoops::Mounts() {
+  if (!mounts_) mounts_ = MountsNow();
+  return *mounts_;
+}
+
+bool FileOfLoops::IsShownAs(const LoopBacking& backing) const {
+  if (backing.file == path_) return true;
+  const bool has_directory = backing.file.find('/', 1) != std::string::npos;
+  return has_directory && path_.ends_with(backing.file);
+}
+
 bool FileOfLoops::CanBe(const LoopBacking& backing) {
   if (backing.file.empty()) return false;
   if (IsShownAs(backing)) return true;
-  if (!mounts_) mounts_ = MountsNow();
   std::vector<MountEntry> around;
   std::copy_if(
-      mounts_->begin(), mounts_->end(), std::back_inserter(around),
+      Mounts().begin(), Mounts().end(), std::back_inserter(around),
       [&backing](const MountEntry& mount) { return IsAtOrBelow(backing.file, mount.mount_point); });
   const MountEntry* const closest = ClosestMount(around);
-  if (closest == nullptr || !IsServed(*closest)) return true;
-  return makedev(closest->device_major, closest->device_minor) == device_;
+  // All paths lie on the root, and those that are none, too.
+  if (closest == nullptr || closest->mount_point == "/" || !IsServed(*closest)) return true;
+  return DeviceOf(*closest) == device_;
 }
 
 bool FileOfLoops::Answers() const {
-  struct stat info = {};
-  return file_.valid() && ::fstat(file_.get(), &info) == 0;
+  struct statx info = {};
+  return file_.valid() && ::statx(file_.get(), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC,
+                                  STATX_BASIC_STATS, &info) == 0;
 }
 
-Result<std::optional<loop_info64>> FileOfLoops::StatusIfOn(int device, const LoopBacking& backing,
+bool FileOfLoops::IsOfServer() {
+  return std::any_of(Mounts().begin(), Mounts().end(), [this](const MountEntry& mount) {
+    return DeviceOf(mount) == device_ && IsServed(mount);
+  });
+}
+
+Result<bool> FileOfLoops::MayBeOn(const std::string& name, const LoopBacking& backing,
+                                  const std::string& what) {
+  using Kind = LoopAnswer::Kind;
+  ASSIGN_OR_RETURN(LoopAnswer answer, asker_->Ask(name));
+  const bool has_no_answer = answer.kind == Kind::kFailed || answer.kind == Kind::kSilent;
+  if (has_no_answer && !IsShownAs(backing) && Answers()) {
+    // The kernel has asked the file of the loop device; if it were this one, it would have answered
+    // by now. But a server may answer the one question and have lost the other.
+    ASSIGN_OR_RETURN(answer, asker_->Ask(name));
+    if (answer.kind == Kind::kFailed) return false;
+    if (answer.kind == Kind::kSilent && !IsOfServer()) return false;
+  }
+  switch (answer.kind) {
+    case Kind::kFile:
+      return answer.file.device == device_ && answer.file.inode == inode_;
+    case Kind::kNone:
+      return false;
+    case Kind::kNoNode:
+      return true;
+    case Kind::kFailed:
+      return Error::FromErrno(answer.error, what, Outcome::kNotApplied);
+    case Kind::kBusy:
+      if (IsShownAs(backing)) return true;
+      return Error::NotApplied(Code::kUnavailable,
+                               what + ": somebody changes it, and it may have this file");
+    case Kind::kSilent:
+      break;
+  }
+  return Error::NotApplied(
+      Code::kUnavailable,
+      what + ": the filesystem of its file does not answer, and it may have this file");
+}
+
+Result<std::optional<loop_info64>> FileOfLoops::StatusIfOn(int device,
                                                            const std::string& what) const {
   loop_info64 info = {};
   if (::ioctl(device, LOOP_GET_STATUS64, &info) != 0) {
-    const int why = errno;
-    if (why == ENXIO) return std::optional<loop_info64>();
-    // The kernel has asked the file of the loop device, which this one would have been, too.
-    if (!IsShownAs(backing) && Answers()) return std::optional<loop_info64>();
-    return Error::FromErrno(why, what, Outcome::kNotApplied);
+    if (errno == ENXIO) return std::optional<loop_info64>();
+    return Error::FromErrno(errno, what, Outcome::kNotApplied);
   }
   const bool is_this = info.lo_device == device_ && info.lo_inode == inode_;
   return is_this ? std::optional<loop_info64>(info) : std::nullopt;

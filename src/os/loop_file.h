@@ -7,6 +7,7 @@
 #include <linux/loop.h>
 #include <sys/types.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "base/descriptor.h"
 #include "base/result.h"
+#include "os/loop_asker.h"
 #include "os/mount_entry.h"
 #include "os/safe_path.h"
 
@@ -46,23 +48,36 @@ class FileOfLoops {
   // is to ask, as a server that is not the file's own has theirs. Blocks: never.
   bool CanBe(const LoopBacking& backing);
 
-  // What the open loop device with this backing does with this file; nothing if it has another one
-  // or none. One whose filesystem has failed is another one, as long as this file answers and is
-  // not shown there: else a disk of somebody else that is broken would stop each attachment.
-  // Blocks: as the file of the loop device does. Errors, not applied: errno of asking, with `what`.
-  Result<std::optional<loop_info64>> StatusIfOn(int device, const LoopBacking& backing,
-                                                const std::string& what) const;
+  // Whether the loop device of this name, with this backing, may have the file by what it says
+  // itself. One whose filesystem has failed or does not answer has another one, as long as this
+  // file answers and is not shown there: else a disk of somebody else would stop each attachment.
+  // True also if it cannot be opened. To be asked before it is opened, which may hang as well.
+  // Blocks: for a second for one that does not answer (LoopAsker), and as this file does. Errors,
+  // not applied: errno of asking, with `what`; Unavailable if one that may have this file does not
+  // answer.
+  Result<bool> MayBeOn(const std::string& name, const LoopBacking& backing,
+                       const std::string& what);
+
+  // What the open loop device, which MayBeOn, does with this file; nothing if it has another one or
+  // none. Blocks: as this file does. Errors, not applied: errno of asking, with `what`.
+  Result<std::optional<loop_info64>> StatusIfOn(int device, const std::string& what) const;
 
  private:
-  // What is shown of a file whose mount was taken away is the end of the file's path.
-  bool IsShownAs(const LoopBacking& backing) const { return path_.ends_with(backing.file); }
+  // What is shown of a file whose mount was taken away is the end of the file's path. Its last name
+  // alone says nothing, as each volume's file has the same: the directory, which is the volume's,
+  // has to be in it.
+  bool IsShownAs(const LoopBacking& backing) const;
+  // Asks for what nobody has in memory.
   bool Answers() const;
+  bool IsOfServer();
+  const std::vector<MountEntry>& Mounts();
 
   dev_t device_;
   ino_t inode_;
   std::string path_;
   Descriptor file_;
   std::optional<std::vector<MountEntry>> mounts_{};  // read once they are needed
+  std::unique_ptr<LoopAsker> asker_ = std::make_unique<LoopAsker>();
 };
 
 }  // namespace volumed

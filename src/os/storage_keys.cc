@@ -38,11 +38,6 @@ std::string WwidIn(const std::string& directory) {
   return "";
 }
 
-struct LoopFile {
-  dev_t device = 0;
-  ino_t inode = 0;
-};
-
 // The file of a loop device. The node is made by udev or the kernel's devtmpfs, and a loop device
 // does not hang to be opened.
 std::optional<LoopFile> FileOfLoop(dev_t loop) {
@@ -81,21 +76,17 @@ void AddBelow(dev_t device, StorageKeys& all, int depth) {
   }
 }
 
-// What a name of a disk is to be made of. To ask a loop device for its file may wait for the
-// filesystem of that (os/loop_file.h).
-struct NamesWanted {
-  bool wwid = true;
-  bool file = true;
-};
+// By what the disk calls itself; none where it says nothing.
+std::vector<std::string> WwidNamesOf(dev_t disk) {
+  const std::string wwid = WwidIn(SysfsOf(disk));
+  return wwid.empty() ? std::vector<std::string>() : std::vector<std::string>{"wwid:" + wwid};
+}
 
 // Names of the disk, whichever of its paths it is: what it calls itself, and the file of a loop
-// device. A device on the same file is the same storage.
-std::vector<std::string> NamesOfDisk(dev_t disk, NamesWanted wanted = {}) {
-  std::vector<std::string> names;
-  if (const std::string wwid = wanted.wwid ? WwidIn(SysfsOf(disk)) : ""; !wwid.empty()) {
-    names.push_back("wwid:" + wwid);
-  }
-  if (!wanted.file) return names;
+// device. A device on the same file is the same storage. To ask a loop device for its file may wait
+// for the filesystem of that (os/loop_asker.h).
+std::vector<std::string> NamesOfDisk(dev_t disk) {
+  std::vector<std::string> names = WwidNamesOf(disk);
   if (const std::optional<LoopFile> file = FileOfLoop(disk)) {
     names.push_back(InodeKey(file->device, file->inode));
   }
@@ -106,6 +97,19 @@ std::vector<std::string> NamesOfDisk(dev_t disk, NamesWanted wanted = {}) {
 LoopBacking BackingShown(const std::string& node) {
   Result<LoopBacking> backing = BackingOf(std::string(StripPrefix(node, "/dev/").value_or(node)));
   return backing.ok() ? *std::move(backing) : LoopBacking();
+}
+
+// Whether the loop device of this name has the file. In doubt it has not, as with FileOfLoop.
+bool IsOn(FileOfLoops& file, const std::string& name) {
+  const LoopBacking backing = BackingShown("/dev/" + name);
+  const std::string what = "ask /dev/" + name;
+  if (!file.CanBe(backing)) return false;
+  const Result<bool> may_be = file.MayBeOn(name, backing, what);
+  if (!may_be.ok() || !*may_be) return false;
+  const Descriptor node(::open(("/dev/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (!node.valid()) return false;
+  const auto status = file.StatusIfOn(node.get(), what);
+  return status.ok() && status->has_value();
 }
 
 void AddDevice(dev_t device, std::set<std::string>& keys, StorageKeys& all, int depth) {
@@ -155,14 +159,9 @@ std::vector<dev_t> TwinsOf(dev_t device) {
   const std::optional<dev_t> part_of = DiskOf(device);
   const dev_t disk = part_of.value_or(device);
   std::vector<dev_t> twins = {device};
-  const std::vector<std::string> names = NamesOfDisk(disk);
-  if (names.empty()) return twins;
-  const auto has = [&names](std::string_view prefix) {
-    return std::any_of(names.begin(), names.end(),
-                       [prefix](const std::string& name) { return name.starts_with(prefix); });
-  };
-  const bool by_wwid = has("wwid:");
-  const std::optional<LoopFile> of_disk = has("ino:") ? FileOfLoop(disk) : std::nullopt;
+  const std::vector<std::string> wwids = WwidNamesOf(disk);
+  const std::optional<LoopFile> of_disk = FileOfLoop(disk);
+  if (wwids.empty() && !of_disk) return twins;
   std::optional<FileOfLoops> file;
   if (of_disk)
     file.emplace(of_disk->device, of_disk->inode, BackingShown(DeviceNodeName(disk)).file);
@@ -171,9 +170,9 @@ std::vector<dev_t> TwinsOf(dev_t device) {
     const std::string directory = std::string(kBlockDevices) + "/" + name;
     const std::optional<dev_t> other = BlockNumberIn(directory);
     if (!other || *other == disk) continue;
-    const NamesWanted wanted{.wwid = by_wwid,
-                             .file = file && file->CanBe(BackingShown("/dev/" + name))};
-    if (!ShareOne(NamesOfDisk(*other, wanted), names)) continue;
+    const bool is_twin =
+        (!wwids.empty() && ShareOne(WwidNamesOf(*other), wwids)) || (file && IsOn(*file, name));
+    if (!is_twin) continue;
     if (!part_of) {
       twins.push_back(*other);
       continue;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <linux/fs.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 
 #include <array>
 #include <chrono>
@@ -105,6 +106,21 @@ TEST_F(HungPlacesTest, StagingPathsOnAFilesystemThatHangsHoldUpNoOtherVolumeOfTh
 TEST_F(HungPlacesTest, ALoopDeviceOfOthersOnAFilesystemThatHangsHoldsUpNoVolume) {
   loop_ = std::make_unique<LoopDevice>(far() + "/image");
   ASSERT_TRUE(loop_->valid());
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  hangfs_->Hang();
+  for (size_t n = 0; n < kCallsThatHang; ++n) {
+    ASSERT_NO_FATAL_FAILURE(LiveWholly("near-" + std::to_string(n)));
+  }
+  ASSERT_NO_FATAL_FAILURE(Restart());
+  ASSERT_NO_FATAL_FAILURE(LiveWholly("near-after-a-restart"));
+}
+
+// As the agent sees it the path that the kernel shows lies on the root, and is the end of each
+// volume's own: a container's loop device, or one whose mount was taken away.
+TEST_F(HungPlacesTest, ALoopDeviceOfAnotherMountNamespaceThatHangsStoppedEachVolume) {
+  loop_ = std::make_unique<LoopDevice>(far() + "/image");
+  ASSERT_TRUE(loop_->valid());
+  ASSERT_EQ(::umount2(far().c_str(), MNT_DETACH), 0);
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   hangfs_->Hang();
   for (size_t n = 0; n < kCallsThatHang; ++n) {

@@ -1,14 +1,12 @@
 // A loop device is asked for its file, and its file's filesystem has failed.
 #include "os/loop_file.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
 
 #include <cerrno>
 #include <optional>
 #include <string>
 
-#include "base/descriptor.h"
 #include "fakes/must.h"
 #include "os/safe_path.h"
 #include "unit/records/temp_directory.h"
@@ -20,31 +18,41 @@ namespace {
 // filesystem was shut down.
 class LoopFileTest : public ::testing::Test {
  protected:
-  LoopFileTest() : failing_(::open("/dev/null", O_RDONLY | O_CLOEXEC)) {
-    WriteAll(image_, "a volume");
-  }
+  LoopFileTest() { WriteAll(image_, "a volume"); }
   std::optional<FileOfLoops> Image() {
     return Must(FileOfLoops::At(SafePath{dir_.path(), "image"}));
+  }
+  static Result<bool> Ask(FileOfLoops& file, const std::string& shown) {
+    return file.MayBeOn("null", {shown, false}, "ask");
   }
 
   TempDirectory dir_;
   const std::string image_ = dir_.path() + "/image";
-  Descriptor failing_;
 };
 
 TEST_F(LoopFileTest, ALoopDeviceOfSomebodysFailedFilesystemStoppedEachAttachment) {
-  const std::optional<FileOfLoops> file = Image();
+  std::optional<FileOfLoops> file = Image();
   ASSERT_TRUE(file);
-  const auto status = file->StatusIfOn(failing_.get(), {"/mnt/broken/disk", false}, "ask");
+  const auto status = Ask(*file, "/mnt/broken/disk");
   ASSERT_TRUE(status.ok()) << status.error().ToString();
-  EXPECT_FALSE(status->has_value());
+  EXPECT_FALSE(*status);
+}
+
+// The file of each volume of each pool is called "image".
+TEST_F(LoopFileTest, AFailedOneThatIsShownByTheNameOfEachImageStoppedEachAttachment) {
+  std::optional<FileOfLoops> file = Image();
+  ASSERT_TRUE(file);
+  const auto status = Ask(*file, "/image");
+  ASSERT_TRUE(status.ok()) << status.error().ToString();
+  EXPECT_FALSE(*status);
 }
 
 TEST_F(LoopFileTest, OneThatIsShownWithThisFileIsNotTakenForAnothers) {
-  const std::optional<FileOfLoops> file = Image();
+  std::optional<FileOfLoops> file = Image();
   ASSERT_TRUE(file);
-  for (const std::string& shown : {image_, std::string("/image")}) {
-    const auto status = file->StatusIfOn(failing_.get(), {shown, false}, "ask");
+  const std::string with_directory = image_.substr(dir_.path().rfind('/'));
+  for (const std::string& shown : {image_, with_directory}) {
+    const auto status = Ask(*file, shown);
     ASSERT_FALSE(status.ok()) << shown;
     EXPECT_EQ(status.error().sys_errno(), ENOTTY);
   }
@@ -52,10 +60,21 @@ TEST_F(LoopFileTest, OneThatIsShownWithThisFileIsNotTakenForAnothers) {
 
 // Nobody knows then which of the two has failed.
 TEST_F(LoopFileTest, WhereThisFileCannotBeAskedEitherTheErrorIsTheAnswer) {
-  const FileOfLoops file(1, 2, image_);
-  const auto status = file.StatusIfOn(failing_.get(), {"/mnt/broken/disk", false}, "ask");
-  ASSERT_FALSE(status.ok());
-  EXPECT_EQ(status.error().sys_errno(), ENOTTY);
+  FileOfLoops file(1, 2, image_);
+  for (const std::string shown : {"/mnt/broken/disk", "/image"}) {
+    const auto status = Ask(file, shown);
+    ASSERT_FALSE(status.ok()) << shown;
+    EXPECT_EQ(status.error().sys_errno(), ENOTTY);
+  }
+}
+
+// Why a loop device cannot be opened says nothing of its file.
+TEST_F(LoopFileTest, OneThatCannotBeOpenedIsNotTakenForAnothers) {
+  std::optional<FileOfLoops> file = Image();
+  ASSERT_TRUE(file);
+  const auto may_be = file->MayBeOn("no-such-loop-device", {"/image", false}, "ask");
+  ASSERT_TRUE(may_be.ok()) << may_be.error().ToString();
+  EXPECT_TRUE(*may_be);
 }
 
 }  // namespace
