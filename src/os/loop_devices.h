@@ -15,18 +15,18 @@ namespace volumed {
 // Threads: any. Blocks: while a loop device writes back, and as DoListLoops does.
 Result<Changed> DoDetachLoops(const DetachLoops& request);
 
-// Threads: any; one file's at a time. Blocks: as the files of loop devices do.
+// Threads: any; one file's at a time. Blocks: as the file does, and as FileOfLoops::MayBeOn.
 Result<AttachedLoop> DoAttachLoop(const AttachLoop& request, const KernelFeatures& features);
 
-// Threads: any. Blocks: as the path's filesystem does, and those of the files of loop devices, but
-// for one of a server.
+// Threads: any. Blocks: as the path's filesystem does, and as FileOfLoops::MayBeOn.
 Result<LoopList> DoListLoops(const ListLoops& request);
 
 // Threads: any. Blocks: while the loop device writes back.
 Result<Done> DoConfigureLoop(const ConfigureLoop& request);
 
 // The loop device that an open file has, as "/dev/loop3"; empty if it has none. Every loop device
-// of the node is opened for a moment. Errors, not applied: errno of opening or asking one.
+// of the node that may have it is opened for a moment. Errors, not applied: errno of opening or
+// asking one.
 Result<std::string> FindLoopOn(int file, const std::string& what);
 
 // A loop device that goes when nobody has it open or mounted any more, also if its process is
