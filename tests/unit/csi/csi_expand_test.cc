@@ -134,7 +134,7 @@ TEST_F(CsiExpandTest, AVolumeWhoseDiskStaysAsItWasIsALie) {
   Grows(kGi, kGi);
   const auto done = Expand(CsiSpec());
   ASSERT_FALSE(done.ok());
-  ExpectLie(done.error(), "NodeExpandVolume", "its disk has 1073741824 bytes");
+  ExpectLie(done.error(), "NodeExpandVolume", "its disk has 1Gi (1073741824 bytes)");
 }
 
 TEST_F(CsiExpandTest, AFilesystemThatWasNotGrownIsALie) {
@@ -303,7 +303,7 @@ TEST_F(CsiExpandTest, OfAVolumeWithoutADiskTheDriversWordCounts) {
   process_->Answer("NodeExpandVolume", less);
   const auto done = Expand(CsiSpec());
   ASSERT_FALSE(done.ok());
-  ExpectLie(done.error(), "NodeExpandVolume", "said in the same answer that it has 1073741824");
+  ExpectLie(done.error(), "NodeExpandVolume", "said in the same answer that it has 1Gi");
 }
 
 TEST_F(CsiExpandTest, ADriverThatCannotIsNotAsked) {

@@ -82,6 +82,17 @@ std::map<std::string, std::string> AllMessages() {
   auto of_directory = Filled<SetTreeQuota>();
   of_directory.limit_alone = false;
   messages["request SetTreeQuota"] = Hex(Encode(AnyRequest(of_directory)));
+  const auto asked_later = [&messages](const auto& before, const std::string& what) {
+    const std::string name = "request " + std::string(RequestName(before));
+    messages[name + what] = messages[name];
+    messages[name] = Hex(Encode(AnyRequest(before)));
+  };
+  auto directory = Filled<RemoveDirectory>();
+  directory.synced = false;
+  asked_later(directory, " synced");
+  auto skeleton = Filled<RemoveSkeleton>();
+  skeleton.synced = false;
+  asked_later(skeleton, " synced");
   const auto set_later = [&messages](const auto& before, const std::string& what) {
     const std::string name = "answer " + std::to_string(AnyAnswer(before).index());
     messages[name + what] = messages[name];

@@ -141,8 +141,9 @@ TEST_F(PoolContentsTest, TheFilesystemAndThePoolAreThoseOfTheContent) {
   EXPECT_EQ(clone.volume.spec.capacity.Value(), 1024 * kMiB);
 }
 
-// issue: a snapshot of an xfs volume that no pod had had yet was restored as an ext4.
+// A snapshot of an xfs volume that no pod had had yet was restored as an ext4.
 TEST_F(PoolContentsTest, WhatIsMadeOfAVolumeThatWasNeverMountedHasTheFilesystemOfItsClass) {
+  world_.kernel.LimitFilesystem(kPoolPath, 8192 * kMiB);
   VolumeOptions options = ClaimOptions("pvc-x");
   options.claim.spec.storage.request = Quantity::FromBytes(512 * kMiB);
   for (const std::string fs_type : {"xfs", "btrfs"}) {
@@ -167,6 +168,7 @@ TEST_F(PoolContentsTest, WhatIsMadeOfAVolumeThatWasNeverMountedHasTheFilesystemO
 }
 
 TEST_F(PoolContentsTest, WhatIsBlankBecomesTheFilesystemThatIsAskedFor) {
+  world_.kernel.LimitFilesystem(kPoolPath, 8192 * kMiB);
   VolumeOptions options = ClaimOptions("pvc-x");
   options.claim.spec.storage.request = Quantity::FromBytes(512 * kMiB);
   options.parameters = {{kPoolFsTypeParameter, "xfs"}};
@@ -179,6 +181,7 @@ TEST_F(PoolContentsTest, WhatIsBlankBecomesTheFilesystemThatIsAskedFor) {
 
 // An earlier program wrote no filesystem to the row of such a snapshot.
 TEST_F(PoolContentsTest, AnOlderSnapshotOfABlankVolumeHasTheFilesystemOfItsVolume) {
+  world_.kernel.LimitFilesystem(kPoolPath, 8192 * kMiB);
   VolumeOptions options = ClaimOptions("pvc-x");
   options.claim.spec.storage.request = Quantity::FromBytes(512 * kMiB);
   options.parameters = {{kPoolFsTypeParameter, "xfs"}};

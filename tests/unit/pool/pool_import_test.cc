@@ -267,7 +267,7 @@ TEST_F(PoolImportBtrfsTest, ASubvolumeBecomesAVolumeAsASnapshot) {
   const std::string subvolume = kOldDirectory + "/sub";
   world_.Aside(MakeSubvolume{.path = {kOldDirectory, "sub"}});
   world_.kernel.AddFile(subvolume + "/f", "then");
-  EXPECT_THAT(Refused(subvolume, "fast"), HasSubstr("say how large"));
+  EXPECT_THAT(Refused(subvolume, "fast"), HasSubstr("--size says how large"));
   EXPECT_THAT(Refused(subvolume), HasSubstr("lies in the directory of pool fast"));
   const PoolVolumeRecord made = Imported(subvolume, "fast", 2 * kMiB);
   EXPECT_EQ(made.backend, PoolBackendKind::kSubvolume);
