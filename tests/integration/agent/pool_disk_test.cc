@@ -39,7 +39,7 @@ class PoolDiskTest : public PoolTest {
     ASSERT_NO_FATAL_FAILURE(ApplyPod("a", "data"));
   }
   void TearDown() override {
-    KillAgent();
+    if (AgentRuns()) KillAgent();
     (void)RunCommand(
         {"sh", "-c",
          "umount -l " + root() + "/pods/*/volumes/*/* " + root() + "/plugins/*/*/mounts/*"});

@@ -156,7 +156,7 @@ TEST_F(OwnStaticTest, ADeviceThatIsAnotherOrSmallerOrAwayIsSaidToBeAndNotStaged)
   ASSERT_NO_FATAL_FAILURE(ResizeDevice(kBytes / 2));
   const std::string smaller = Stage(id_, false);
   EXPECT_THAT(smaller, StartsWith(kPrecondition));
-  EXPECT_THAT(smaller, HasSubstr("has 33554432 bytes"));
+  EXPECT_THAT(smaller, HasSubstr("has 32Mi (33554432 bytes)"));
   ASSERT_NO_FATAL_FAILURE(ResizeDevice(kBytes));
 
   ASSERT_EQ(::unlink(link_.c_str()), 0);

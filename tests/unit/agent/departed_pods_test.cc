@@ -24,7 +24,7 @@ class DepartedPodsTest : public ControlBackendTest {
   const NodeName node_name_{"n1"};
 };
 
-// issue: `wait --for gone` of a pod that was deleted a moment ago said that there may never have
+// `wait --for gone` of a pod that was deleted a moment ago said that there may never have
 // been one.
 TEST_F(DepartedPodsTest, APodThatWasHereAndLeftIsKnownAndASlipIsNot) {
   DepartedPods departed(manager());

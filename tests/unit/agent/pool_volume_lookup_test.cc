@@ -30,6 +30,8 @@ class PoolVolumeLookupTest : public SnapshotBackendTest {
     PoolRecord pool;
     pool.name = "fast";
     pool.uuid = "0b3c1f4e-5a6d-4c7b-8e9f-001122334455";
+    pool.path = "/srv/pool";
+    pool.root.inode = 2;
     LoadedRecords rows;
     rows.records = {EncodeRecord(pool)};
     volumes_->Restore(kPoolRecordKind, rows);
@@ -66,7 +68,7 @@ class PoolVolumeLookupTest : public SnapshotBackendTest {
   PoolVolumeRecord volume_;
 };
 
-// issue: nothing but an apply of a PersistentVolume, a claim and its deletion deleted such a
+// Nothing but an apply of a PersistentVolume, a claim and its deletion deleted such a
 // volume.
 TEST_F(PoolVolumeLookupTest, AVolumeThatNobodyNamesMayBeDeletedByItsId) {
   Keep();
@@ -114,7 +116,8 @@ TEST_F(PoolVolumeLookupTest, AClaimWhoseVolumeIsBeingMadeKeepsIt) {
 }
 
 TEST_F(PoolVolumeLookupTest, AnInlineVolumeIsItsPods) {
-  volume_.inline_use = {.target = "/t", .pod_namespace = "shop", .pod_name = "web"};
+  volume_.inline_use = {
+      .target = "/r/t", .target_root = "/r", .pod_namespace = "shop", .pod_name = "web"};
   Keep();
   Deliver("");
   Settle();
@@ -131,7 +134,7 @@ TEST_F(PoolVolumeLookupTest, WhileASourceMayHaveAPersistentVolumeOfItNothingIsDe
   EXPECT_EQ(unseen.error().code(), Code::kUnavailable);
 }
 
-// issue: `snapshot create` said that there is no volume and no PersistentVolume of a claim's name.
+// `snapshot create` said that there is no volume and no PersistentVolume of a claim's name.
 TEST_F(PoolVolumeLookupTest, AClaimStandsForItsVolume) {
   Keep();
   Deliver(PvNamed("back") + ClaimNamed("data", "back"));
@@ -155,7 +158,7 @@ TEST_F(PoolVolumeLookupTest, AClaimWithoutAVolumeIsToldSo) {
   EXPECT_EQ(Found("shop/data"), "claim shop/data has no volume yet");
 }
 
-// issue: `delete pv` of a volume that no claim has had said nothing of the data, which stayed.
+// `delete pv` of a volume that no claim has had said nothing of the data, which stayed.
 TEST_F(PoolVolumeLookupTest, ADeletedPersistentVolumeThatNoClaimHadSaysThatItsDataStays) {
   Keep();
   for (const std::string policy : {"Delete", "Retain"}) {

@@ -14,7 +14,7 @@ TEST_F(CommandsTest, AWaitForTheEndOfAPodThatNobodyKnowsSaysSo) {
   EXPECT_EQ(unknown.code, kExitOk);
   EXPECT_EQ(unknown.out, "pod web gone\n");
   EXPECT_EQ(unknown.err, "note: no pod web is known: there was none since the agent's start\n");
-  // issue: the same was said right after `pod web deleted`.
+  // The same was said right after `pod web deleted`.
   agent_.waits[0].set_has_left(true);
   const Printed left = WaitForEnd();
   EXPECT_EQ(left.out, "pod web gone\n");
@@ -48,7 +48,7 @@ TEST_F(CommandsTest, AWaitForAllNamesEachPodThatIsNotInTime) {
   EXPECT_EQ(late.err, "volumectl: pod default/b is not ready after 20000 ms\n");
 }
 
-// issue: it said `pod web create`.
+// It said `pod web create`.
 TEST_F(CommandsTest, AWaitForAPodToBeThereSaidCreateOfIt) {
   agent_.waits.resize(1);
   agent_.waits[0].set_met(true);

@@ -46,7 +46,7 @@ TEST_F(CompletionTest, OffersTheVerbsOfTheTree) {
 TEST_F(CompletionTest, EveryPlaceOfEveryVerbHasSomethingToOfferOrIsFreeText) {
   const std::set<std::string> free_text = {"container", "rpc", "pv-name"};
   const std::set<std::string> known = {"KIND",   "NAME", "NOUN",   "OBJECT",   "POD", "VOLUME",
-                                       "SOURCE", "FILE", "DRIVER", "SNAPSHOT", "PV"};
+                                       "SOURCE", "FILE", "DRIVER", "SNAPSHOT", "PV",  "POOLVOLUME"};
   const std::function<void(const CLI::App&)> check = [&](const CLI::App& app) {
     for (const CLI::Option* option : app.get_options()) {
       const bool flag = !option->get_lnames().empty() || !option->get_snames().empty();

@@ -198,7 +198,7 @@ TEST(OutputTest, AgesAndSizes) {
   EXPECT_EQ(FormatBytes(12 << 20), "12Mi");
 }
 
-// issue: an error said that a pool can promise 1629735322 bytes, where `get pools` has 1.5Gi.
+// An error said that a pool can promise 1629735322 bytes, where `get pools` has 1.5Gi.
 TEST(OutputTest, ErrorsShowBytesAsTheTablesDo) {
   EXPECT_EQ(BytesForPeople(1629735322), "1.5Gi (1629735322 bytes)");
   EXPECT_EQ(BytesForPeople(517), "517 bytes");

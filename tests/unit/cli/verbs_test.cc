@@ -230,7 +230,7 @@ TEST_F(VerbsTest, IdsOfSnapshotsAndNamesOfPoolsAreCompleted) {
   EXPECT_EQ(offers({"get", "pools", "m"}), "main\n");
 }
 
-// issue: a volume of a pool that no PersistentVolume names was in no list, and nothing deleted it.
+// A volume of a pool that no PersistentVolume names was in no list, and nothing deleted it.
 TEST_F(VerbsTest, TheVolumesOfPoolsAreListedCompletedAndDeleted) {
   EXPECT_EQ(Run({"get", "pool-volumes"}).out, "there are no volumes in pools\n");
   v1::PoolVolume* const one = agent_.pool_volumes.add_volumes();
@@ -265,7 +265,7 @@ TEST_F(VerbsTest, TheVolumesOfPoolsAreListedCompletedAndDeleted) {
   EXPECT_EQ(agent_.pool_volumes_deleted, (std::vector<std::string>{"vol-had", "vol-1"}));
 }
 
-// issue: a snapshot could be asked for by the name of the PersistentVolume alone.
+// A snapshot could be asked for by the name of the PersistentVolume alone.
 TEST_F(VerbsTest, ASnapshotIsAskedForByAClaimOfTheNamespaceThatIsGiven) {
   AddSnapshot("s-1", &agent_.snapshots);
   Run({"snapshot", "create", "pvc/data", "-n", "shop"});

@@ -127,8 +127,9 @@ TEST_F(CsiContentsTest, AVolumeIsNotSmallerThanItsSource) {
   EXPECT_EQ(Create(RestoreRequest("larger", snapshot, 48 * kMiB)).capacity_bytes(), 48 * kMiB);
 }
 
-// issue: without an fs_type it became an ext4, beside the xfs of its source.
+// Without an fs_type it became an ext4, beside the xfs of its source.
 TEST_F(CsiContentsTest, WhatIsMadeOfAVolumeThatWasNeverStagedHasTheFilesystemOfThat) {
+  node_.LimitFilesystem(kPoolPath, 8192 * kMiB);
   CreateVolumeRequest xfs = CreateRequest("a", 512 * kMiB);
   xfs.mutable_volume_capabilities(0)->mutable_mount()->set_fs_type("xfs");
   const std::string source = Create(xfs).volume_id();

@@ -199,7 +199,7 @@ TEST(PoolSize, IsRoundedToBlocks) {
   EXPECT_FALSE(RoundPoolSize(std::numeric_limits<int64_t>::max()).ok());
 }
 
-// issue: a restore with a size below that of the snapshot made a larger volume without a word.
+// A restore with a size below that of the snapshot made a larger volume without a word.
 TEST(PoolSizes, ARestoreIntoLessThanTheSnapshotIsRefused) {
   PoolCutRecord cut;
   cut.id = "cut-1";
@@ -213,7 +213,7 @@ TEST(PoolSizes, ARestoreIntoLessThanTheSnapshotIsRefused) {
   EXPECT_TRUE(CheckHoldsCut(cut, cut.size_bytes).ok());
 }
 
-// issue: the error of a slip in a parameter named none that there are, and an administrator.
+// The error of a slip in a parameter named none that there are, and an administrator.
 TEST(PoolParametersOfAClass, AWrongOneIsTheClassOwnersAndTheKnownOnesAreListed) {
   const auto slip = ParsePoolParameters({{"fstyp", "xfs"}});
   ASSERT_FALSE(slip.ok());

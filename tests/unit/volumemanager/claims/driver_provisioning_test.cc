@@ -152,7 +152,7 @@ TEST_F(DriverProvisioningTest, AVolumeThatIsBeingDeletedSaidNotWhichCallHangs) {
       << volume->reason;
 }
 
-// issue: an administrator was to act for a claim that wants too much, and for a slip in its class.
+// An administrator was to act for a claim that wants too much, and for a slip in its class.
 TEST_F(DriverProvisioningTest, WhoAsksInVainIsToActAndNotAnAdministrator) {
   operations().FailNext(
       "provision", ProvisionKey(kVolume),
