@@ -34,7 +34,7 @@ class PoolTest : public AgentTest {
     settings["node-name"] = "n1";
   }
   void TearDown() override {
-    KillAgent();
+    if (AgentRuns()) KillAgent();
     // A loop device that is still mounted goes with its mount.
     for (const std::string& loop : Loops()) (void)RunCommand({"losetup", "-d", loop});
     AgentTest::TearDown();
