@@ -228,7 +228,8 @@ TEST_F(NodeStaticTest, ASizeThatItsDeviceHasNotIsOutOfRangeWhoeverIsAsked) {
     EXPECT_EQ(Grow(id, fits), StatusCode::OK) << message_;
     EXPECT_EQ(NodeGrow(id, fits), StatusCode::OK) << message_;
   }
-  const std::string why = "is the device /dev/sdx, which has 512Mi (536870912 bytes): make that larger";
+  const std::string why =
+      "is the device /dev/sdx, which has 512Mi (536870912 bytes): make that larger";
   EXPECT_EQ(Grow(id, 513 * kMiB), StatusCode::OUT_OF_RANGE);
   EXPECT_THAT(message_, HasSubstr(why));
   EXPECT_EQ(NodeGrow(id, 513 * kMiB), StatusCode::OUT_OF_RANGE);
