@@ -219,8 +219,9 @@ void Pool::MakeOpened(const PoolRecord& record) {
   if (opened_ != nullptr) return;
   const PoolLayout layout(record.path);
   opened_ = std::make_unique<Opened>(Opened{layout, {}});
-  const auto add = [this](PoolBackendKind kind, std::unique_ptr<PoolBackend> backend) {
-    opened_->backends.emplace(kind, std::move(backend));
+  const auto add = [&backends = opened_->backends](PoolBackendKind kind,
+                                                   std::unique_ptr<PoolBackend> backend) {
+    backends.emplace(kind, std::move(backend));
   };
   add(PoolBackendKind::kImage, MakeImageBackend(kernel_, layout, record.uuid));
   add(PoolBackendKind::kDirectory, MakeDirectoryBackend(kernel_, layout, record.uuid));

@@ -354,14 +354,13 @@ Result<bool> PoolVolumes::ReserveUnmeasured(const Pool& pool, PoolBackendKind ki
 
 void PoolVolumes::AddReserved(const Pool& pool, PoolBackendKind kind,
                               std::vector<PoolShare>& shares) const {
-  const auto add = [&](const Pool& of) {
-    for (const auto& [id, reserved] : reserved_) {
-      if (reserved.pool != of.name() || !ShareRoom(reserved.kind, kind)) continue;
-      shares.push_back({"reserved/" + id, "", reserved.bytes, 0, &of != &pool});
-    }
-  };
-  add(pool);
-  for (const Pool* const beside : PoolsBeside(pool, kind)) add(*beside);
+  std::set<std::string> beside;
+  for (const Pool* const other : PoolsBeside(pool, kind)) beside.insert(other->name());
+  for (const auto& [id, reserved] : reserved_) {
+    const bool is_beside = beside.contains(reserved.pool);
+    if ((reserved.pool != pool.name() && !is_beside) || !ShareRoom(reserved.kind, kind)) continue;
+    shares.push_back({"reserved/" + id, "", reserved.bytes, 0, is_beside});
+  }
 }
 
 // Two of them have the same bytes to promise.
