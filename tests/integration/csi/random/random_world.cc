@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <chrono>
 #include <initializer_list>
+#include <iterator>
 
 namespace volumed::random_clients {
 namespace {
@@ -45,7 +46,16 @@ World::World(Limits limits, size_t volume_slots, size_t snapshot_slots, size_t g
 
 bool World::IsOver() const {
   const bool is_late = limits_.seconds > 0 && SecondsNow() - started_ > limits_.seconds;
-  return is_late || calls_ >= limits_.calls || has_enough_;
+  if (is_late || has_enough_) return true;
+  return calls_ >= limits_.calls && NeverHappened().empty();
+}
+
+std::vector<std::string> World::NeverHappened() const {
+  const MutexLock lock(mu_);
+  std::vector<std::string> never;
+  std::ranges::copy_if(limits_.must_happen, std::back_inserter(never),
+                       [this](const std::string& what) { return !counts_.contains(what); });
+  return never;
 }
 
 void World::Count(const std::string& what) {

@@ -98,9 +98,12 @@ CsiEnd EndOf(const grpc::Status& status);
 // Threads: any. Blocks: AwaitUp() alone.
 class World {
  public:
+  // A run is over after so many calls, if all of `must_happen` was counted by then; it lasts no
+  // longer than so many seconds.
   struct Limits {
     uint64_t calls = 0;
     double seconds = 0;  // 0: as long as it takes
+    std::vector<std::string> must_happen = {};
   };
   World(Limits limits, size_t volume_slots, size_t snapshot_slots, size_t group_slots);
 
@@ -108,7 +111,9 @@ class World {
   uint64_t Now() { return ++now_; }
 
   // ---- the run ----
-  bool IsOver() const;
+  bool IsOver() const EXCLUDES(mu_);
+  // What of Limits::must_happen has not.
+  std::vector<std::string> NeverHappened() const EXCLUDES(mu_);
   void CountCall() { ++calls_; }
   uint64_t calls() const { return calls_; }
   void Count(const std::string& what) EXCLUDES(mu_);
