@@ -19,13 +19,13 @@ import (
 type poolOptions struct {
 	volumed, pd, scratch, results string
 	backends, rows                []string
-	count, rounds, callers        int
+	count, rounds, callers, many  int
 	fillMiB, cuts                 int
 }
 
 var (
 	allPoolBackends = []string{"image-ext4", "image-xfs", "directory", "subvolume"}
-	allPoolRows     = []string{"volumes", "snapshot"}
+	allPoolRows     = []string{"volumes", "snapshot", "many"}
 )
 
 func parsePoolOptions(words []string) (poolOptions, error) {
@@ -37,10 +37,11 @@ func parsePoolOptions(words []string) (poolOptions, error) {
 	flags.StringVar(&o.scratch, "scratch", "/var/tmp/volumed-beside-pool", "where the pools' disks are made, as files")
 	flags.StringVar(&o.results, "results", "pool.jsonl", "JSON lines are added here")
 	flags.StringVar(&backends, "backends", strings.Join(allPoolBackends, ","), "which of "+strings.Join(allPoolBackends, ","))
-	flags.StringVar(&rows, "rows", strings.Join(allPoolRows, ","), "which of "+strings.Join(allPoolRows, ","))
+	flags.StringVar(&rows, "rows", "volumes,snapshot", "which of "+strings.Join(allPoolRows, ","))
 	flags.IntVar(&o.count, "count", 40, "how many volumes, and how often one comes and goes")
 	flags.IntVar(&o.rounds, "rounds", 3, "how often each is measured")
 	flags.IntVar(&o.callers, "callers", 8, "how many volumes come and go at a time, besides one")
+	flags.IntVar(&o.many, "many", 1000, "row many: how many volumes are there at the same time")
 	flags.IntVar(&o.fillMiB, "fill", 2048, "row snapshot: MiB that are in the image of 10 GiB")
 	flags.IntVar(&o.cuts, "cuts", 100, "row snapshot: how many snapshots of each kind")
 	flags.Parse(words)
@@ -69,8 +70,8 @@ func (o *poolOptions) check() error {
 			return fmt.Errorf("--rows: there is no row %q", row)
 		}
 	}
-	if o.count < 1 || o.rounds < 1 || o.callers < 1 || o.cuts < 1 {
-		return errors.New("--count, --rounds, --callers and --cuts are at least 1")
+	if min(o.count, o.rounds, o.callers, o.cuts, o.many) < 1 {
+		return errors.New("--count, --rounds, --callers, --cuts and --many are at least 1")
 	}
 	for _, file := range []string{o.volumed, o.pd} {
 		if _, err := os.Stat(file); file != "" && err != nil {
@@ -117,8 +118,8 @@ func runPool(words []string) error {
 }
 
 // preparePoolDisks makes a filesystem for each kind of pool, in a sparse file: xfs for images and
-// directories, and btrfs for subvolumes.
-func preparePoolDisks(scratch string) error {
+// directories, and btrfs for subvolumes. `bytes` is what all volumes are promised at most.
+func preparePoolDisks(scratch string, bytes int64) error {
 	for _, kind := range []string{"xfs", "btrfs"} {
 		image, directory := filepath.Join(scratch, kind+".image"), filepath.Join(scratch, kind)
 		if err := os.MkdirAll(directory, 0o755); err != nil {
@@ -128,7 +129,7 @@ func preparePoolDisks(scratch string) error {
 			return err
 		}
 		defer os.Remove(image) // the file ends with its loop device
-		if err := os.Truncate(image, 4*diskBytes); err != nil {
+		if err := os.Truncate(image, max(4*diskBytes, bytes+bytes/8)); err != nil {
 			return err
 		}
 		for _, words := range [][]string{{"mkfs." + kind, "-q", image}, {"mount", "-t", kind, "-o", "loop", image, directory}} {

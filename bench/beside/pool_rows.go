@@ -31,7 +31,7 @@ func (b *poolBench) run() error {
 	if err := b.report.machine(options{scratch: b.options.scratch}); err != nil {
 		return err
 	}
-	if err := preparePoolDisks(b.options.scratch); err != nil {
+	if err := preparePoolDisks(b.options.scratch, b.options.promised()); err != nil {
 		return err
 	}
 	volumed, err := b.start(startVolumedDriver)
@@ -46,7 +46,8 @@ func (b *poolBench) run() error {
 	}
 	for round := range b.options.rounds {
 		for _, backend := range b.options.backends {
-			if err := b.volumes(backend, round, b.ways(backend, volumed, pd)); err != nil {
+			ways := b.ways(backend, volumed, pd)
+			if err := errors.Join(b.volumes(backend, round, ways), b.many(backend, round, ways)); err != nil {
 				return fmt.Errorf("%s: %w", backend, err)
 			}
 		}
@@ -124,10 +125,8 @@ func (b *poolBench) volumes(backend string, round int, ways []namedWay) error {
 	}
 	for turn := range ways {
 		way := ways[(turn+round)%len(ways)]
-		if bare, ok := way.way.(bareWay); ok {
-			if err := os.MkdirAll(bare.pool, 0o755); err != nil {
-				return err
-			}
+		if err := makeBarePool(way.way); err != nil {
+			return err
 		}
 		values, err := b.lives(way.way, fmt.Sprintf("%s-%d", backend, round))
 		if err == nil {
@@ -137,6 +136,13 @@ func (b *poolBench) volumes(backend string, round int, ways []namedWay) error {
 			return fmt.Errorf("%s: %w", way.name, err)
 		}
 		b.report.repeated(way.name, b.options.count, round, "pool "+backend, values)
+	}
+	return nil
+}
+
+func makeBarePool(way volumeWay) error {
+	if bare, ok := way.(bareWay); ok {
+		return os.MkdirAll(bare.pool, 0o755)
 	}
 	return nil
 }
