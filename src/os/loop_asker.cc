@@ -11,17 +11,19 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
-#include <map>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/mutex.h"
+#include "base/strings.h"
 #include "os/sysfs.h"
 
 namespace volumed {
@@ -31,6 +33,7 @@ constexpr int kPatienceMs = 1000;
 // Somebody else has ended the child: that says nothing of the loop device.
 constexpr int kTries = 4;
 constexpr size_t kLongestNode = 64;
+constexpr size_t kLongestSequence = 32;
 // The kernel's function that asks a file; while the loop device itself is waited for it is not on
 // the stack.
 constexpr std::string_view kAsksTheFile = "vfs_getattr";
@@ -109,13 +112,17 @@ LoopAnswer AnswerOf(const Reply& reply) {
 // Another number each time that the loop device gets another file. Source: Linux
 // Documentation/ABI/stable/sysfs-block (diskseq), since 5.15; empty before, and nothing is
 // remembered then.
+std::string SequenceFileOf(const std::string& name) { return SysfsOfLoop(name) + "/diskseq"; }
 std::string SequenceOf(const std::string& name) {
-  return ReadAttribute("/sys/block/" + name + "/diskseq").value_or("");
+  return ReadAttribute(SequenceFileOf(name)).value_or("");
 }
 
 // Of one loop device: the file that it has, or the child that still asks.
 struct KnownLoop {
   std::string sequence;
+  // Of a file that is known: where the sequence is read again, for a tenth of what it takes to open
+  // that. Of a loop device that was removed since then nothing can be read.
+  Descriptor attribute{};
   std::optional<LoopFile> file{};
   pid_t pid = -1;
   Descriptor socket{};
@@ -131,7 +138,11 @@ class KnownLoops {
   void PutFile(const std::string& name, const std::string& sequence, const LoopFile& file)
       EXCLUDES(mu_) {
     const MutexLock lock(mu_);
-    if (!sequence.empty()) Put(name, KnownLoop{.sequence = sequence, .file = file});
+    if (sequence.empty()) return;
+    const std::string path = SequenceFileOf(name);
+    Put(name, KnownLoop{.sequence = sequence,
+                        .attribute = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+                        .file = file});
   }
   void PutChild(const std::string& name, const std::string& sequence, pid_t pid, Descriptor socket)
       EXCLUDES(mu_) {
@@ -144,6 +155,16 @@ class KnownLoops {
   void PutEnded(pid_t pid) EXCLUDES(mu_) {
     const MutexLock lock(mu_);
     Kill(pid);
+  }
+  std::optional<LoopFile> FindFile(const std::string& name) EXCLUDES(mu_) {
+    const MutexLock lock(mu_);
+    const auto known = loops_.find(name);
+    if (known == loops_.end() || !known->second.attribute.valid()) return std::nullopt;
+    std::array<char, kLongestSequence> text;
+    const ssize_t size = ::pread(known->second.attribute.get(), text.data(), text.size(), 0);
+    if (size <= 0) return std::nullopt;
+    const std::string_view now(text.data(), static_cast<size_t>(size));
+    return TrimSpace(now) == known->second.sequence ? known->second.file : std::nullopt;
   }
   // Nothing if it has to be asked.
   std::optional<LoopAnswer> Find(const std::string& name, const std::string& sequence)
@@ -182,7 +203,7 @@ class KnownLoops {
   }
 
   Mutex mu_;
-  std::map<std::string, KnownLoop> loops_ GUARDED_BY(mu_);
+  std::unordered_map<std::string, KnownLoop> loops_ GUARDED_BY(mu_);
   std::vector<pid_t> ended_ GUARDED_BY(mu_);  // those that were killed and have not ended yet
 };
 
@@ -192,6 +213,10 @@ LoopAsker::~LoopAsker() { End(); }
 
 void LoopAsker::Remember(const std::string& name, const LoopFile& file) {
   KnownLoops::OfProcess().PutFile(name, SequenceOf(name), file);
+}
+
+std::optional<LoopFile> LoopAsker::Known(const std::string& name) {
+  return KnownLoops::OfProcess().FindFile(name);
 }
 
 Status LoopAsker::Start() {

@@ -8,6 +8,7 @@
 
 #include <sys/types.h>
 
+#include <optional>
 #include <string>
 
 #include "base/descriptor.h"
@@ -18,7 +19,14 @@ namespace volumed {
 struct LoopFile {
   dev_t device = 0;
   ino_t inode = 0;
+  friend bool operator==(const LoopFile&, const LoopFile&) = default;
 };
+
+// Where sysfs has a loop device ("loop3"), without a link on the way: each look at the loop devices
+// of a node reads there for every one of them.
+inline std::string SysfsOfLoop(const std::string& name) {
+  return "/sys/devices/virtual/block/" + name;
+}
 
 struct LoopAnswer {
   enum class Kind {
@@ -48,6 +56,8 @@ class LoopAsker {
   // Of the kernel's name ("loop3"). Errors, not applied: errno's of starting a process; Unavailable
   // if somebody ends it each time.
   Result<LoopAnswer> Ask(const std::string& name);
+  // What is remembered of it; nothing if it has to be asked. Blocks: never.
+  static std::optional<LoopFile> Known(const std::string& name);
   // What is known without asking, as it was just attached. Blocks: never.
   static void Remember(const std::string& name, const LoopFile& file);
 

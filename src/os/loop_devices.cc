@@ -31,20 +31,6 @@
 namespace volumed {
 namespace {
 
-constexpr char kBlockDevices[] = "/sys/block";
-std::string SysfsOf(const std::string& name) { return std::string(kBlockDevices) + "/" + name; }
-
-// The kernel's names of the loop devices that there are, with a file or without, sorted.
-Result<std::vector<std::string>> LoopNames() {
-  ASSIGN_OR_RETURN(const DirectoryListing devices,
-                   DoListDirectory(ListDirectory{SafePath{kBlockDevices, ""}}));
-  std::vector<std::string> names;
-  for (const DirectoryEntry& entry : devices.entries) {
-    if (entry.name.starts_with("loop")) names.push_back(entry.name);
-  }
-  return names;
-}
-
 // The path as it was given, and without links among its trusted parents.
 std::vector<std::string> NamesOf(const SafePath& path) {
   std::vector<std::string> names = {path.Display()};
@@ -83,14 +69,13 @@ class LoopsOfPath {
   }
 
   bool IsShownBelow(const LoopBacking& backing) const {
-    return !backing.file.empty() &&
-           std::any_of(names_.begin(), names_.end(),
+    return std::any_of(names_.begin(), names_.end(),
                        [&](const std::string& path) { return IsAtOrBelow(backing.file, path); });
   }
   // Others' loop devices may have no node here (a container's /dev).
-  Result<bool> HaveSameFile(const std::string& name, const LoopBacking& backing) {
+  Result<bool> HaveSameFile(const std::string& name) {
     const std::string what = "ask /dev/" + name;
-    ASSIGN_OR_RETURN(const bool may_have, MayHave(name, backing, what));
+    ASSIGN_OR_RETURN(const bool may_have, MayHave(name, what));
     if (!may_have) return false;
     const Descriptor device = OpenLoopNode(name);
     if (!device.valid()) return false;
@@ -101,10 +86,11 @@ class LoopsOfPath {
   // Whether it was one of them.
   Result<bool> Detach(const std::string& name) {
     ASSIGN_OR_RETURN(const LoopBacking before, BackingOf(name));
+    if (before.file.empty()) return false;
     const bool was_shown = IsShownAt(before);
     const std::string what = "detach loop device /dev/" + name;
     if (!was_shown) {
-      ASSIGN_OR_RETURN(const bool may_have, MayHave(name, before, what));
+      ASSIGN_OR_RETURN(const bool may_have, MayHave(name, what));
       if (!may_have) return false;
     }
     const Descriptor device = OpenLoopNode(name);
@@ -113,7 +99,7 @@ class LoopsOfPath {
     // While it is open nobody can give it another file, so what is read now is what is detached.
     ASSIGN_OR_RETURN(const LoopBacking now, BackingOf(name));
     if (!IsShownAt(now)) {
-      ASSIGN_OR_RETURN(const bool may_have, MayHave(name, now, what));
+      ASSIGN_OR_RETURN(const bool may_have, MayHave(name, what));
       if (!may_have) return false;
       ASSIGN_OR_RETURN(const auto status, file_->StatusIfOn(device.get(), what));
       if (!status) return false;
@@ -123,10 +109,9 @@ class LoopsOfPath {
   }
 
  private:
-  Result<bool> MayHave(const std::string& name, const LoopBacking& backing,
-                       const std::string& what) {
-    if (!file_ || !file_->CanBe(backing)) return false;
-    return file_->MayBeOn(name, backing, what);
+  Result<bool> MayHave(const std::string& name, const std::string& what) {
+    if (!file_) return false;
+    return file_->MayBeOn(name, what);
   }
   bool IsShownAt(const LoopBacking& backing) const {
     return std::find(names_.begin(), names_.end(), backing.file) != names_.end();
@@ -148,7 +133,7 @@ int64_t NumberIn(const std::string& path) {
 }
 
 LoopEntry EntryOf(const std::string& name, const LoopBacking& backing) {
-  const std::string directory = SysfsOf(name);
+  const std::string directory = SysfsOfLoop(name);
   LoopEntry entry;
   entry.path = "/dev/" + name;
   entry.file = backing.file;
@@ -174,15 +159,14 @@ Result<std::optional<OpenLoop>> FindOpenLoop(int file, const std::string& what) 
   if (::fstat(file, &info) != 0) return Error::FromErrno(errno, what, Outcome::kNotApplied);
   FileOfLoops wanted(info.st_dev, info.st_ino, ShownPathOf(file),
                      Descriptor(::fcntl(file, F_DUPFD_CLOEXEC, 0)));
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesOfAttachedLoops());
   for (const std::string& name : names) {
+    const std::string ask = what + ": ask /dev/" + name;
+    ASSIGN_OR_RETURN(const bool may_have, wanted.MayBeOn(name, ask));
+    if (!may_have) continue;
     OpenLoop loop;
     loop.name = name;
     ASSIGN_OR_RETURN(loop.backing, BackingOf(name));
-    if (!wanted.CanBe(loop.backing)) continue;
-    const std::string ask = what + ": ask /dev/" + name;
-    ASSIGN_OR_RETURN(const bool may_have, wanted.MayBeOn(name, loop.backing, ask));
-    if (!may_have) continue;
     loop.device = OpenLoopNode(name);
     if (!loop.device.valid()) {
       // Others' devices may have no node here (a container's /dev); ours has to.
@@ -267,7 +251,7 @@ class LoopAttacher {
         DoIdentifyDevice(IdentifyDevice{SafePath{"/dev/" + name, ""}}).With(what_);
     if (!device.ok()) return loop.changed ? device.error().AsMaybeApplied() : device.error();
     loop.device = *std::move(device);
-    loop.direct_io = NumberIn(SysfsOf(name) + "/loop/dio") != 0;
+    loop.direct_io = NumberIn(SysfsOfLoop(name) + "/loop/dio") != 0;
     return loop;
   }
 
@@ -322,7 +306,7 @@ class LoopAttacher {
 
 Result<Changed> DoDetachLoops(const DetachLoops& request) {
   ASSIGN_OR_RETURN(LoopsOfPath loops, LoopsOfPath::Of(request.path));
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesOfAttachedLoops());
   Changed any;
   for (const std::string& name : names) {
     const Result<bool> detached = loops.Detach(name);
@@ -348,12 +332,13 @@ Result<PrivateLoop> AttachPrivateLoop(int file, const std::string& what) {
 
 Result<LoopList> DoListLoops(const ListLoops& request) {
   ASSIGN_OR_RETURN(LoopsOfPath loops, LoopsOfPath::Of(request.path));
-  ASSIGN_OR_RETURN(const std::vector<std::string> names, LoopNames());
+  ASSIGN_OR_RETURN(const std::vector<std::string> names, NamesOfAttachedLoops());
   LoopList list;
   for (const std::string& name : names) {
     ASSIGN_OR_RETURN(LoopBacking backing, BackingOf(name));
+    if (backing.file.empty()) continue;
     if (!loops.IsShownBelow(backing)) {
-      ASSIGN_OR_RETURN(const bool same, loops.HaveSameFile(name, backing));
+      ASSIGN_OR_RETURN(const bool same, loops.HaveSameFile(name));
       if (!same) continue;
       backing.deleted = false;  // but for another name of the file
     }

@@ -10,11 +10,13 @@
 #include <array>
 #include <cerrno>
 #include <climits>
+#include <fstream>
 #include <iterator>
 #include <string_view>
 
 #include "base/descriptor.h"
 #include "base/failed_filesystem.h"
+#include "base/strings.h"
 #include "os/fault_domain.h"
 #include "os/mount_index.h"
 #include "os/mount_table.h"
@@ -24,6 +26,7 @@
 namespace volumed {
 namespace {
 
+constexpr char kPartitions[] = "/proc/partitions";
 // Appended by the kernel once the file has lost its name.
 constexpr std::string_view kDeletedFile = " (deleted)";
 
@@ -41,8 +44,27 @@ dev_t DeviceOf(const MountEntry& mount) { return makedev(mount.device_major, mou
 
 }  // namespace
 
+Result<std::vector<std::string>> NamesOfAttachedLoops() {
+  std::ifstream partitions(kPartitions);
+  if (!partitions.is_open()) {
+    return Error::FromErrno(errno, std::string("open ") + kPartitions, Outcome::kNotApplied);
+  }
+  std::vector<std::string> names;
+  std::string line;
+  while (std::getline(partitions, line)) {
+    const size_t blank = line.find_last_of(' ');
+    if (blank == std::string::npos) continue;
+    const auto number = StripPrefix(std::string_view(line).substr(blank + 1), "loop");
+    // The partitions of a loop device, as loop3p1, have its file as well.
+    const bool is_whole = number && ParseUint64(*number);
+    if (is_whole) names.push_back(line.substr(blank + 1));
+  }
+  if (!partitions.bad()) return names;
+  return Error::FromErrno(EIO, std::string("read ") + kPartitions, Outcome::kNotApplied);
+}
+
 Result<LoopBacking> BackingOf(const std::string& name) {
-  const std::string path = "/sys/block/" + name + "/loop/backing_file";
+  const std::string path = SysfsOfLoop(name) + "/loop/backing_file";
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return LoopBacking();  // it is attached to nothing, or gone by now
   std::array<char, PATH_MAX + 16> text;
@@ -78,8 +100,10 @@ Result<std::optional<FileOfLoops>> FileOfLoops::At(const SafePath& path) {
       FileOfLoops(info.st_dev, info.st_ino, path.Display(), *std::move(file)));
 }
 
-const std::vector<MountEntry>& FileOfLoops::Mounts() {
-  if (!mounts_) mounts_ = MountsNow();
+const FileOfLoops::Mounts& FileOfLoops::MountsOfNode() {
+  if (mounts_) return *mounts_;
+  mounts_ = Mounts{.all = MountsNow(), .served = {}};
+  std::ranges::copy_if(mounts_->all, std::back_inserter(mounts_->served), IsServed);
   return *mounts_;
 }
 
@@ -92,14 +116,17 @@ bool FileOfLoops::IsShownAs(const LoopBacking& backing) const {
 bool FileOfLoops::CanBe(const LoopBacking& backing) {
   if (backing.file.empty()) return false;
   if (IsShownAs(backing)) return true;
+  const auto is_around = [&backing](const MountEntry& mount) {
+    return IsAtOrBelow(backing.file, mount.mount_point);
+  };
+  // Most nodes have few mounts of servers and many others.
+  if (std::ranges::none_of(MountsOfNode().served, is_around)) return true;
   std::vector<MountEntry> around;
-  std::copy_if(
-      Mounts().begin(), Mounts().end(), std::back_inserter(around),
-      [&backing](const MountEntry& mount) { return IsAtOrBelow(backing.file, mount.mount_point); });
+  std::ranges::copy_if(MountsOfNode().all, std::back_inserter(around), is_around);
   const MountEntry* const closest = ClosestMount(around);
   // All paths lie on the root, and those that are none, too.
   if (closest == nullptr || closest->mount_point == "/" || !IsServed(*closest)) return true;
-  return DeviceOf(*closest) == device_;
+  return DeviceOf(*closest) == own_.device;
 }
 
 bool FileOfLoops::Answers() const {
@@ -109,14 +136,21 @@ bool FileOfLoops::Answers() const {
 }
 
 bool FileOfLoops::IsOfServer() {
-  return std::any_of(Mounts().begin(), Mounts().end(), [this](const MountEntry& mount) {
-    return DeviceOf(mount) == device_ && IsServed(mount);
+  return std::ranges::any_of(MountsOfNode().served, [this](const MountEntry& mount) {
+    return DeviceOf(mount) == own_.device;
   });
 }
 
-Result<bool> FileOfLoops::MayBeOn(const std::string& name, const LoopBacking& backing,
-                                  const std::string& what) {
+Result<bool> FileOfLoops::MayBeOn(const std::string& name, const std::string& what) {
+  if (const std::optional<LoopFile> known = LoopAsker::Known(name)) return *known == own_;
+  ASSIGN_OR_RETURN(const LoopBacking backing, BackingOf(name));
+  return MayBeOnUnknown(name, backing, what);
+}
+
+Result<bool> FileOfLoops::MayBeOnUnknown(const std::string& name, const LoopBacking& backing,
+                                         const std::string& what) {
   using Kind = LoopAnswer::Kind;
+  if (!CanBe(backing)) return false;
   ASSIGN_OR_RETURN(LoopAnswer answer, asker_->Ask(name));
   const bool has_no_answer = answer.kind == Kind::kFailed || answer.kind == Kind::kSilent;
   if (has_no_answer && !IsShownAs(backing) && Answers()) {
@@ -128,7 +162,7 @@ Result<bool> FileOfLoops::MayBeOn(const std::string& name, const LoopBacking& ba
   }
   switch (answer.kind) {
     case Kind::kFile:
-      return answer.file.device == device_ && answer.file.inode == inode_;
+      return answer.file == own_;
     case Kind::kNone:
       return false;
     case Kind::kNoNode:
@@ -154,7 +188,7 @@ Result<std::optional<loop_info64>> FileOfLoops::StatusIfOn(int device,
     if (errno == ENXIO) return std::optional<loop_info64>();
     return Error::FromErrno(errno, what, Outcome::kNotApplied);
   }
-  const bool is_this = info.lo_device == device_ && info.lo_inode == inode_;
+  const bool is_this = LoopFile{info.lo_device, info.lo_inode} == own_;
   return is_this ? std::optional<loop_info64>(info) : std::nullopt;
 }
 

@@ -26,6 +26,12 @@ struct LoopBacking {
   bool deleted = false;
 };
 
+// The kernel's names ("loop3") of the loop devices that have a file of at least 512 bytes. One that
+// was detached keeps its name for ever, so a node has many more that have none. One read, whatever
+// there is. Threads: any. Blocks: never. Errors, not applied: errno of reading it.
+// Source: proc(5), /proc/partitions.
+Result<std::vector<std::string>> NamesOfAttachedLoops();
+
 // What the kernel shows as the file of this loop device ("loop3"). Threads: any. Blocks: never.
 // Errors, not applied: errno of reading it.
 Result<LoopBacking> BackingOf(const std::string& name);
@@ -37,7 +43,7 @@ class FileOfLoops {
  public:
   // `file`: the file itself, open in whatever way; without it nobody asks whether it answers.
   FileOfLoops(dev_t device, ino_t inode, std::string path, Descriptor file = Descriptor())
-      : device_(device), inode_(inode), path_(std::move(path)), file_(std::move(file)) {}
+      : own_{device, inode}, path_(std::move(path)), file_(std::move(file)) {}
 
   // The regular file that is at the path, if one is, and its filesystem has not failed: of one that
   // has nobody can say which file it is, and its loop devices are known by what the kernel shows
@@ -45,25 +51,25 @@ class FileOfLoops {
   static Result<std::optional<FileOfLoops>> At(const SafePath& path);
   const std::string& path() const { return path_; }
 
-  // Whether a loop device with this backing may have the file. Those are left out of which nobody
-  // is to ask, as a server that is not the file's own has theirs. Blocks: never.
-  bool CanBe(const LoopBacking& backing);
-
-  // Whether the loop device of this name, with this backing, may have the file by what it says
-  // itself. One whose filesystem has failed or does not answer has another one, as long as this
-  // file answers and is not shown there: else a disk of somebody else would stop each attachment.
-  // True also if it cannot be opened. To be asked before it is opened, which may hang as well.
-  // Blocks: for a second for one that does not answer (LoopAsker), and as this file does. Errors,
-  // not applied: errno of asking, with `what`; Unavailable if one that may have this file does not
-  // answer.
-  Result<bool> MayBeOn(const std::string& name, const LoopBacking& backing,
-                       const std::string& what);
+  // Whether the loop device of this name may have the file by what it says itself. Nobody asks
+  // those whose file is a server's that is not this file's own. One whose filesystem has failed or
+  // does not answer has another one, as long as this file answers and is not shown there: else a
+  // disk of somebody else would stop each attachment. True also if it cannot be opened. To be
+  // called before it is opened, which may hang as well. Costs one small read for a loop device that
+  // was asked before. Blocks: for a second for one that does not answer (LoopAsker), and as this
+  // file does. Errors, not applied: errno of asking, with `what`; Unavailable if one that may have
+  // this file does not answer.
+  Result<bool> MayBeOn(const std::string& name, const std::string& what);
 
   // What the open loop device, which MayBeOn, does with this file; nothing if it has another one or
   // none. Blocks: as this file does. Errors, not applied: errno of asking, with `what`.
   Result<std::optional<loop_info64>> StatusIfOn(int device, const std::string& what) const;
 
  private:
+  Result<bool> MayBeOnUnknown(const std::string& name, const LoopBacking& backing,
+                              const std::string& what);
+  // Whether a loop device with this backing may be asked whether it has the file. Blocks: never.
+  bool CanBe(const LoopBacking& backing);
   // What is shown of a file whose mount was taken away is the end of the file's path. Its last name
   // alone says nothing, as each volume's file has the same: the directory, which is the volume's,
   // has to be in it.
@@ -71,13 +77,17 @@ class FileOfLoops {
   // Asks for what nobody has in memory.
   bool Answers() const;
   bool IsOfServer();
-  const std::vector<MountEntry>& Mounts();
+  // The node's mounts, read once they are needed, and those of them that servers answer.
+  struct Mounts {
+    std::vector<MountEntry> all;
+    std::vector<MountEntry> served;
+  };
+  const Mounts& MountsOfNode();
 
-  dev_t device_;
-  ino_t inode_;
+  LoopFile own_;
   std::string path_;
   Descriptor file_;
-  std::optional<std::vector<MountEntry>> mounts_{};  // read once they are needed
+  std::optional<Mounts> mounts_{};
   std::unique_ptr<LoopAsker> asker_ = std::make_unique<LoopAsker>();
 };
 

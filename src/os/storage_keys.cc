@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -76,11 +77,12 @@ void AddBelow(dev_t device, StorageKeys& all, int depth) {
   }
 }
 
-// By what the disk calls itself; none where it says nothing.
-std::vector<std::string> WwidNamesOf(dev_t disk) {
-  const std::string wwid = WwidIn(SysfsOf(disk));
+// By what the disk in this directory calls itself; none where it says nothing.
+std::vector<std::string> WwidNamesIn(const std::string& directory) {
+  const std::string wwid = WwidIn(directory);
   return wwid.empty() ? std::vector<std::string>() : std::vector<std::string>{"wwid:" + wwid};
 }
+std::vector<std::string> WwidNamesOf(dev_t disk) { return WwidNamesIn(SysfsOf(disk)); }
 
 // Names of the disk, whichever of its paths it is: what it calls itself, and the file of a loop
 // device. A device on the same file is the same storage. To ask a loop device for its file may wait
@@ -101,15 +103,32 @@ LoopBacking BackingShown(const std::string& node) {
 
 // Whether the loop device of this name has the file. In doubt it has not, as with FileOfLoop.
 bool IsOn(FileOfLoops& file, const std::string& name) {
-  const LoopBacking backing = BackingShown("/dev/" + name);
   const std::string what = "ask /dev/" + name;
-  if (!file.CanBe(backing)) return false;
-  const Result<bool> may_be = file.MayBeOn(name, backing, what);
+  const Result<bool> may_be = file.MayBeOn(name, what);
   if (!may_be.ok() || !*may_be) return false;
   const Descriptor node(::open(("/dev/" + name).c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (!node.valid()) return false;
   const auto status = file.StatusIfOn(node.get(), what);
   return status.ok() && status->has_value();
+}
+
+// The kernel's names of the disks that call themselves as this one does, and of the loop devices
+// that have its file; this one may be among them.
+std::vector<std::string> NamesOfSameStorage(dev_t disk) {
+  std::vector<std::string> same;
+  const std::vector<std::string> wwids = WwidNamesOf(disk);
+  const auto has_wwid = [&wwids](const std::string& name) {
+    return ShareOne(WwidNamesIn(std::string(kBlockDevices) + "/" + name), wwids);
+  };
+  if (!wwids.empty())
+    std::ranges::copy_if(NamesIn(kBlockDevices), std::back_inserter(same), has_wwid);
+  const std::optional<LoopFile> of_disk = FileOfLoop(disk);
+  if (!of_disk) return same;
+  FileOfLoops file(of_disk->device, of_disk->inode, BackingShown(DeviceNodeName(disk)).file);
+  const auto is_on = [&file](const std::string& name) { return IsOn(file, name); };
+  const Result<std::vector<std::string>> loops = NamesOfAttachedLoops();
+  if (loops.ok()) std::ranges::copy_if(*loops, std::back_inserter(same), is_on);
+  return same;
 }
 
 void AddDevice(dev_t device, std::set<std::string>& keys, StorageKeys& all, int depth) {
@@ -159,20 +178,11 @@ std::vector<dev_t> TwinsOf(dev_t device) {
   const std::optional<dev_t> part_of = DiskOf(device);
   const dev_t disk = part_of.value_or(device);
   std::vector<dev_t> twins = {device};
-  const std::vector<std::string> wwids = WwidNamesOf(disk);
-  const std::optional<LoopFile> of_disk = FileOfLoop(disk);
-  if (wwids.empty() && !of_disk) return twins;
-  std::optional<FileOfLoops> file;
-  if (of_disk)
-    file.emplace(of_disk->device, of_disk->inode, BackingShown(DeviceNodeName(disk)).file);
   const std::optional<std::string> start = ReadAttribute(SysfsOf(device) + "/start");
-  for (const std::string& name : NamesIn(kBlockDevices)) {
+  for (const std::string& name : NamesOfSameStorage(disk)) {
     const std::string directory = std::string(kBlockDevices) + "/" + name;
     const std::optional<dev_t> other = BlockNumberIn(directory);
     if (!other || *other == disk) continue;
-    const bool is_twin =
-        (!wwids.empty() && ShareOne(WwidNamesOf(*other), wwids)) || (file && IsOn(*file, name));
-    if (!is_twin) continue;
     if (!part_of) {
       twins.push_back(*other);
       continue;
