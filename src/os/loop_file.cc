@@ -144,11 +144,11 @@ bool FileOfLoops::IsOfServer() {
 Result<bool> FileOfLoops::MayBeOn(const std::string& name, const std::string& what) {
   if (const std::optional<LoopFile> known = LoopAsker::Known(name)) return *known == own_;
   ASSIGN_OR_RETURN(const LoopBacking backing, BackingOf(name));
-  return MayBeOnUnknown(name, backing, what);
+  return MayBeOn(name, backing, what);
 }
 
-Result<bool> FileOfLoops::MayBeOnUnknown(const std::string& name, const LoopBacking& backing,
-                                         const std::string& what) {
+Result<bool> FileOfLoops::MayBeOn(const std::string& name, const LoopBacking& backing,
+                                  const std::string& what) {
   using Kind = LoopAnswer::Kind;
   if (!CanBe(backing)) return false;
   ASSIGN_OR_RETURN(LoopAnswer answer, asker_->Ask(name));

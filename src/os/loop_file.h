@@ -60,14 +60,15 @@ class FileOfLoops {
   // file does. Errors, not applied: errno of asking, with `what`; Unavailable if one that may have
   // this file does not answer.
   Result<bool> MayBeOn(const std::string& name, const std::string& what);
+  // The same of one that was never asked and is shown with this backing.
+  Result<bool> MayBeOn(const std::string& name, const LoopBacking& backing,
+                       const std::string& what);
 
   // What the open loop device, which MayBeOn, does with this file; nothing if it has another one or
   // none. Blocks: as this file does. Errors, not applied: errno of asking, with `what`.
   Result<std::optional<loop_info64>> StatusIfOn(int device, const std::string& what) const;
 
  private:
-  Result<bool> MayBeOnUnknown(const std::string& name, const LoopBacking& backing,
-                              const std::string& what);
   // Whether a loop device with this backing may be asked whether it has the file. Blocks: never.
   bool CanBe(const LoopBacking& backing);
   // What is shown of a file whose mount was taken away is the end of the file's path. Its last name

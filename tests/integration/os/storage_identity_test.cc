@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "integration/mount_namespace_fixture.h"
 #include "mounter/host_directory.h"
 #include "os/local_kernel.h"
+#include "os/loop_file.h"
 
 namespace volumed {
 namespace {
@@ -533,6 +535,31 @@ TEST_F(StorageIdentityTest, TheFileOfALoopDeviceIsToldAsItCanBeOverReboots) {
     EXPECT_TRUE(DropPartition(disk.path(), 1));
   }
   EXPECT_EQ(lasting[0], lasting[1]);
+}
+
+// A node keeps the name of each loop device that it ever had, and each attachment looked at all.
+TEST_F(StorageIdentityTest, OfLoopDevicesWithoutAFileAndOfPartitionsNobodyIsTold) {
+  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes));
+  const LoopDevice loop(Path("image"));
+  ASSERT_TRUE(loop.valid());
+  ASSERT_TRUE(AddPartition(loop.path(), 1, 1 << 20, 8 << 20));
+  std::vector<std::string> without;
+  for (const auto& disk : std::filesystem::directory_iterator("/sys/block")) {
+    const std::string name = disk.path().filename();
+    const bool has_none = !std::filesystem::exists(disk.path() / "loop/backing_file");
+    if (name.starts_with("loop") && has_none) without.push_back(name);
+  }
+  const auto names = NamesOfAttachedLoops();
+  ASSERT_TRUE(names.ok()) << names.error().ToString();
+  EXPECT_TRUE(DropPartition(loop.path(), 1));
+  const std::string own = loop.path().substr(std::string("/dev/").size());
+  EXPECT_EQ(std::ranges::count(*names, own), 1);
+  for (const std::string& name : *names) {
+    EXPECT_EQ(name.find('p', std::string("loop").size()), std::string::npos) << name;
+    // Another test may have taken one meanwhile.
+    const bool has_file = std::filesystem::exists("/sys/block/" + name + "/loop/backing_file");
+    EXPECT_TRUE(has_file || std::ranges::count(without, name) == 0) << name;
+  }
 }
 
 }  // namespace
