@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <climits>
 #include <cstdio>
 #include <fstream>
 #include <iterator>
@@ -33,7 +34,6 @@ constexpr int kPatienceMs = 1000;
 // Somebody else has ended the child: that says nothing of the loop device.
 constexpr int kTries = 4;
 constexpr size_t kLongestNode = 64;
-constexpr size_t kLongestSequence = 32;
 // The kernel's function that asks a file; while the loop device itself is waited for it is not on
 // the stack.
 constexpr std::string_view kAsksTheFile = "vfs_getattr";
@@ -120,13 +120,28 @@ std::string SequenceOf(const std::string& name) {
 // Of one loop device: the file that it has, or the child that still asks.
 struct KnownLoop {
   std::string sequence;
-  // Of a file that is known: where the sequence is read again, for a tenth of what it takes to open
-  // that. Of a loop device that was removed since then nothing can be read.
-  Descriptor attribute{};
+  // Of a file that is known: where the sequence and what is shown are read again, for a tenth of
+  // what it takes to open them. Of a loop device that was detached, or removed, since then they
+  // cannot be read.
+  Descriptor sequence_file{};
+  Descriptor shown_file{};
   std::optional<LoopFile> file{};
   pid_t pid = -1;
   Descriptor socket{};
 };
+
+Descriptor OpenToRead(const std::string& path) {
+  return Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+}
+
+// Nothing if it cannot be read, or was never opened.
+std::optional<std::string> ReadAgain(const Descriptor& attribute) {
+  std::array<char, PATH_MAX + 16> text;
+  const ssize_t size =
+      attribute.valid() ? ::pread(attribute.get(), text.data(), text.size(), 0) : -1;
+  if (size <= 0) return std::nullopt;
+  return std::string(text.data(), static_cast<size_t>(size));
+}
 
 class KnownLoops {
  public:
@@ -139,9 +154,9 @@ class KnownLoops {
       EXCLUDES(mu_) {
     const MutexLock lock(mu_);
     if (sequence.empty()) return;
-    const std::string path = SequenceFileOf(name);
     Put(name, KnownLoop{.sequence = sequence,
-                        .attribute = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)),
+                        .sequence_file = OpenToRead(SequenceFileOf(name)),
+                        .shown_file = OpenToRead(SysfsOfLoop(name) + "/loop/backing_file"),
                         .file = file});
   }
   void PutChild(const std::string& name, const std::string& sequence, pid_t pid, Descriptor socket)
@@ -159,12 +174,15 @@ class KnownLoops {
   std::optional<LoopFile> FindFile(const std::string& name) EXCLUDES(mu_) {
     const MutexLock lock(mu_);
     const auto known = loops_.find(name);
-    if (known == loops_.end() || !known->second.attribute.valid()) return std::nullopt;
-    std::array<char, kLongestSequence> text;
-    const ssize_t size = ::pread(known->second.attribute.get(), text.data(), text.size(), 0);
-    if (size <= 0) return std::nullopt;
-    const std::string_view now(text.data(), static_cast<size_t>(size));
-    return TrimSpace(now) == known->second.sequence ? known->second.file : std::nullopt;
+    if (known == loops_.end()) return std::nullopt;
+    const auto now = ReadAgain(known->second.sequence_file);
+    const bool is_same = now && TrimSpace(*now) == known->second.sequence;
+    return is_same ? known->second.file : std::nullopt;
+  }
+  std::optional<std::string> FindShown(const std::string& name) EXCLUDES(mu_) {
+    const MutexLock lock(mu_);
+    const auto known = loops_.find(name);
+    return known == loops_.end() ? std::nullopt : ReadAgain(known->second.shown_file);
   }
   // Nothing if it has to be asked.
   std::optional<LoopAnswer> Find(const std::string& name, const std::string& sequence)
@@ -217,6 +235,10 @@ void LoopAsker::Remember(const std::string& name, const LoopFile& file) {
 
 std::optional<LoopFile> LoopAsker::Known(const std::string& name) {
   return KnownLoops::OfProcess().FindFile(name);
+}
+
+std::optional<std::string> LoopAsker::ShownFile(const std::string& name) {
+  return KnownLoops::OfProcess().FindShown(name);
 }
 
 Status LoopAsker::Start() {

@@ -22,8 +22,7 @@ struct LoopFile {
   friend bool operator==(const LoopFile&, const LoopFile&) = default;
 };
 
-// Where sysfs has a loop device ("loop3"), without a link on the way: each look at the loop devices
-// of a node reads there for every one of them.
+// Where sysfs has a loop device ("loop3").
 inline std::string SysfsOfLoop(const std::string& name) {
   return "/sys/devices/virtual/block/" + name;
 }
@@ -58,6 +57,9 @@ class LoopAsker {
   Result<LoopAnswer> Ask(const std::string& name);
   // What is remembered of it; nothing if it has to be asked. Blocks: never.
   static std::optional<LoopFile> Known(const std::string& name);
+  // What sysfs shows as its file, of one that is remembered; nothing if it has to be looked up, as
+  // of one that has another file by now. Blocks: never.
+  static std::optional<std::string> ShownFile(const std::string& name);
   // What is known without asking, as it was just attached. Blocks: never.
   static void Remember(const std::string& name, const LoopFile& file);
 

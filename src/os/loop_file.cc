@@ -40,6 +40,15 @@ bool IsServed(const MountEntry& mount) {
   return !DomainOfMount(mount).lane.starts_with("filesystem ") || mount.fs_type.starts_with("fuse");
 }
 
+LoopBacking BackingIn(std::string_view shown) {
+  if (shown.ends_with('\n')) shown.remove_suffix(1);
+  LoopBacking backing;
+  backing.deleted = shown.ends_with(kDeletedFile);
+  if (backing.deleted) shown.remove_suffix(kDeletedFile.size());
+  backing.file = shown;
+  return backing;
+}
+
 dev_t DeviceOf(const MountEntry& mount) { return makedev(mount.device_major, mount.device_minor); }
 
 }  // namespace
@@ -64,6 +73,7 @@ Result<std::vector<std::string>> NamesOfAttachedLoops() {
 }
 
 Result<LoopBacking> BackingOf(const std::string& name) {
+  if (const auto shown = LoopAsker::ShownFile(name)) return BackingIn(*shown);
   const std::string path = SysfsOfLoop(name) + "/loop/backing_file";
   const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!file.valid()) return LoopBacking();  // it is attached to nothing, or gone by now
@@ -72,13 +82,7 @@ Result<LoopBacking> BackingOf(const std::string& name) {
   if (size < 0 && errno != ENXIO && errno != ENODEV) {
     return Error::FromErrno(errno, "read " + path, Outcome::kNotApplied);
   }
-  std::string_view shown(text.data(), size < 0 ? 0 : static_cast<size_t>(size));
-  if (shown.ends_with('\n')) shown.remove_suffix(1);
-  LoopBacking backing;
-  backing.deleted = shown.ends_with(kDeletedFile);
-  if (backing.deleted) shown.remove_suffix(kDeletedFile.size());
-  backing.file = shown;
-  return backing;
+  return BackingIn(std::string_view(text.data(), size < 0 ? 0 : static_cast<size_t>(size)));
 }
 
 Result<std::optional<FileOfLoops>> FileOfLoops::At(const SafePath& path) {
