@@ -262,7 +262,7 @@ PoolAccount PoolVolumes::AccountFor(const Pool& pool, const Measured& measured) 
   for (const auto& [id, cut] : cuts_) {
     if (!counts(cut)) continue;
     shares.push_back({id, cut.family, cut.allocated_bytes, AllocatedOf(cut, artefact(id)),
-                      cut.pool != pool.name()});
+                      cut.pool != pool.name(), IsWhole(cut)});
   }
   for (const auto& [key, reason] : unreadable_) {
     const MadeArtefact there = artefact(key);
