@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -325,7 +326,7 @@ class TreeCopier {
       // It was moved while its directory was read, and met twice.
       return errno == EEXIST ? OkStatus() : Status(Failed(name, "make", errno));
     }
-    if (S_ISREG(stat.st_mode)) RETURN_IF_ERROR(CopyContent(name, from, to.get(), stat.st_size));
+    if (S_ISREG(stat.st_mode)) RETURN_IF_ERROR(CopyContent(name, from, to.get(), stat));
     if (const int failure = CopyAttributes(from, stat, to.get())) {
       return Failed(name, "give its attributes to", failure);
     }
@@ -346,9 +347,12 @@ class TreeCopier {
                        name);
   }
 
-  Status CopyContent(const char* name, int path, int to, int64_t size) {
+  Status CopyContent(const char* name, int path, int to, const struct stat& stat) {
+    const int64_t size = stat.st_size;
     const Descriptor from(OpenForReading(path));
     if (!from.valid()) return Failed(name, "open", errno);
+    // Those that are shared come at once.
+    if (shares_) RETURN_IF_ERROR(Admit(std::min(size, int64_t{stat.st_blocks} * kStatBlock)));
     const bool is_shared = shares_ && ::ioctl(to, FICLONE, from.get()) == 0;
     // Any other failure is that of this file, or comes again.
     if (!is_shared && (errno == EOPNOTSUPP || errno == ENOTTY || errno == EXDEV)) shares_ = false;
