@@ -351,8 +351,10 @@ class TreeCopier {
     const int64_t size = stat.st_size;
     const Descriptor from(OpenForReading(path));
     if (!from.valid()) return Failed(name, "open", errno);
-    // Those that are shared come at once.
-    if (shares_) RETURN_IF_ERROR(Admit(std::min(size, int64_t{stat.st_blocks} * kStatBlock)));
+    // Those that are shared come at once. What the file needs to find them may be more than what
+    // the copy does.
+    const int64_t has_blocks = std::min(size, int64_t{stat.st_blocks} * kStatBlock);
+    if (shares_) RETURN_IF_ERROR(Admit(has_blocks - has_blocks / 64));
     const bool is_shared = shares_ && ::ioctl(to, FICLONE, from.get()) == 0;
     // Any other failure is that of this file, or comes again.
     if (!is_shared && (errno == EOPNOTSUPP || errno == ENOTTY || errno == EXDEV)) shares_ = false;
