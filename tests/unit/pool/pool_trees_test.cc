@@ -405,6 +405,10 @@ class UncountedTreeTest : public TreePoolTest {
     wish.parameters["consistency"] = "best-effort";
     return wish;
   }
+  // With content: what is a hole stays one in a copy.
+  void Fill(const std::string& volume, const std::string& name, int64_t bytes) {
+    node_.kernel.AddFile(DataOf(volume) + "/" + name, std::string(static_cast<size_t>(bytes), 'x'));
+  }
   PoolAccount Account() { return Must(volumes().Capacity({}, {})); }
 };
 
@@ -412,13 +416,13 @@ TEST_F(UncountedTreeTest, APodThatRefilledItsDirectoryMadeTheCutAsLargeAsItLiked
   const PoolVolumeRecord made = Must(volumes().Create(Uncounted(), {}));
   const int64_t promised = Account().promised_bytes;
   const std::string cut = Cut(made.id);
-  // More than it ever has at one time is more than it has now for the fake.
-  ASSERT_EQ(Write(DataOf(made.id) + "/refilled", 2 * kTreeBytes), 0);
+  // What it has had one after the other, the fake has at once.
+  Fill(made.id, "refilled", 2 * kTreeBytes);
   const Status copied = volumes().CopyCut(cut, 0, {});
   ASSERT_FALSE(copied.ok());
   EXPECT_EQ(copied.error().code(), Code::kResourceExhausted);
   EXPECT_THAT(copied.error().message(),
-              AllOf(HasSubstr("snapshot " + cut + " was promised 3.25Mi"), HasSubstr(made.id),
+              AllOf(HasSubstr("snapshot " + cut + " was promised 3.2Mi"), HasSubstr(made.id),
                     HasSubstr("freeze or stop who writes to it")));
   EXPECT_FALSE(IsWhole(Must(volumes().FindCut(cut))));
   ASSERT_TRUE(volumes().Discard(cut, {}).ok());
@@ -428,7 +432,7 @@ TEST_F(UncountedTreeTest, APodThatRefilledItsDirectoryMadeTheCutAsLargeAsItLiked
 
 TEST_F(UncountedTreeTest, ACopyOfWhatNobodyCountsWasPromisedNothing) {
   const PoolVolumeRecord made = Must(volumes().Create(Uncounted(), {}));
-  ASSERT_EQ(Write(DataOf(made.id) + "/f", kMiB), 0);
+  Fill(made.id, "f", kMiB);
   const std::string cut = Cut(made.id);
   const PoolAccount before = Account();
   EXPECT_EQ(before.promised_bytes, kTreeBytes + kTreeBytes + kTreeBytes / 8 + kMiB);
@@ -448,13 +452,13 @@ TEST_F(UncountedTreeTest, ACutIsNotBegunInAPoolWithoutRoomForAllThatTheCopyMayHa
   Must(volumes().Create(rest, {}));
   const auto cut = volumes().Cut(
       {{.volume = made.id, .cut = volumes().NewCutId(made.id), .mounted = std::nullopt}}, {}, {});
-  ExpectRefused(cut, Code::kResourceExhausted, "3.25Mi are needed");
+  ExpectRefused(cut, Code::kResourceExhausted, "3.2Mi are needed");
   EXPECT_THAT(volumes().Cuts(), IsEmpty());
 }
 
 TEST_F(UncountedTreeTest, AVolumeMadeOfALargerCutHadMoreThanItsSize) {
   const PoolVolumeRecord made = Must(volumes().Create(Uncounted(), {}));
-  ASSERT_EQ(Write(DataOf(made.id) + "/f", kTreeBytes + kMiB), 0) << "it has no limit";
+  Fill(made.id, "f", kTreeBytes + kMiB);  // it has no limit
   const std::string cut = Cut(made.id);
   ASSERT_TRUE(volumes().CopyCut(cut, 0, {}).ok());
   ExpectRefused(MakeOf(cut, Uncounted("copy")), Code::kResourceExhausted,

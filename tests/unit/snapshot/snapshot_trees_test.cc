@@ -69,10 +69,8 @@ TEST_F(SnapshotsOfUncountedDirectoriesTest, OneThatGrewPastItsPromiseWentOnToThe
   const std::string volume = Mounted();
   const int64_t promised = Must(volumes_->Capacity({}, {})).promised_bytes;
   Before("CopyTree", [&] {
-    SetFileSize refill{{kPoolPath, "volumes/" + volume + "/data/refilled"}, true};
-    refill.bytes = 40 * kMiB;
-    refill.allocate = true;
-    Must(node_.DoAside(refill));
+    node_.AddFile(kPoolPath + "/volumes/" + volume + "/data/refilled",
+                  std::string(size_t{40} << 20, 'x'));
   });
   Must(Create("a", volume));  // it is cut by then
   const std::optional<SnapshotRecord> made = engine_->FindByName("a");
