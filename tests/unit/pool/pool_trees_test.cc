@@ -452,7 +452,7 @@ TEST_F(UncountedTreeTest, ACutIsNotBegunInAPoolWithoutRoomForAllThatTheCopyMayHa
   Must(volumes().Create(rest, {}));
   const auto cut = volumes().Cut(
       {{.volume = made.id, .cut = volumes().NewCutId(made.id), .mounted = std::nullopt}}, {}, {});
-  ExpectRefused(cut, Code::kResourceExhausted, "3.2Mi are needed");
+  ExpectRefused(cut, Code::kResourceExhausted, "3.2Mi (3407872 bytes) are needed");
   EXPECT_THAT(volumes().Cuts(), IsEmpty());
 }
 
