@@ -11,6 +11,6 @@ namespace volumed {
 // Threads: any. Blocks: as long as the bytes take at the rate that is given, and as the filesystem
 // does.
 Result<TreeCopied> DoCopyTree(const CopyTree& request, const KernelFeatures& features,
-                        const CallOptions& options);
+                              const CallOptions& options);
 
 }  // namespace volumed
