@@ -228,6 +228,9 @@ bool ObjectCatalog::Merge::IsRefusedAsEnded(const Candidate& candidate) {
   const bool given_later = candidate.listed().number > ended->second.number;
   if (another || given_later) return false;
   out_.ended_and_there.insert(candidate.key);
+  // What the agent gives by itself is in no file, and goes with what it stands for: a content of a
+  // snapshot that is kept.
+  if (candidate.origin.source == kSnapshotSource) return true;
   out_.refused[candidate.key] = candidate.origin;
   if (uid.empty()) refused_without_uid_.emplace(candidate.key, candidate.origin);
   // A file that has lost it is as it is to be.

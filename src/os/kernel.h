@@ -92,7 +92,10 @@ class Kernel {
   Result<typename Request::Answer> Call(const Request& request, const CallOptions& options) {
     Result<AnyAnswer> answer = Perform(AnyRequest(request), options);
     if (!answer.ok()) return answer.error();
-    return std::get<typename Request::Answer>(std::move(answer).value());
+    // A worker of another release may answer otherwise.
+    auto* const known = std::get_if<typename Request::Answer>(&answer.value());
+    if (known != nullptr) return std::move(*known);
+    return Error::MaybeApplied(Code::kDataLoss, "the worker's answer is that of another request");
   }
 
   // The answer's alternative is the request's Answer type. A composite request is made of calls of

@@ -529,7 +529,7 @@ using AnyAnswer =
                  FileContent, MountListing, KernelFeatures, DeviceProbe, FilesystemCheck,
                  DeviceUsers, ProgramEnd, IdentifiedDevice, FilesystemGrowth, StorageIdentity,
                  EnsuredVolume, BatchAnswer, AttachedLoop, LoopList, FileExtent, FileLock,
-                 ExtentList, FrozenCut, FilesystemName, TreeQuota, CgroupIoLimits>;
+                 ExtentList, FrozenCut, FilesystemName, TreeQuota, CgroupIoLimits, TreeCopied>;
 
 struct BatchItemAnswer {
   // What the item answered. This error stands here until there is an answer, and if the worker sent

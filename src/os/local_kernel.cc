@@ -139,7 +139,9 @@ struct Effects {
   Result<TreeQuota> operator()(const ReadTreeQuota& r) const { return DoReadTreeQuota(r); }
   Result<CgroupIoLimits> operator()(const SetIoLimits& r) const { return DoSetIoLimits(r); }
   Result<Changed> operator()(const MoveDirectory& r) const { return DoMoveDirectory(r, features); }
-  Result<Done> operator()(const CopyTree& r) const { return DoCopyTree(r, features, options); }
+  Result<TreeCopied> operator()(const CopyTree& r) const {
+    return DoCopyTree(r, features, options);
+  }
 };
 
 }  // namespace

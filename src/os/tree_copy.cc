@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
@@ -19,6 +20,7 @@
 #include "os/copy_attributes.h"
 #include "os/copy_steps.h"
 #include "os/directory_reader.h"
+#include "os/file_effects.h"
 #include "os/safe_open.h"
 #include "os/storage_identity.h"
 #include "os/subvolume.h"
@@ -36,6 +38,7 @@ constexpr mode_t kUnfinishedDirectory = 0700;
 constexpr mode_t kUnfinishedFile = 0600;
 constexpr mode_t kStandIn = 0755;
 constexpr size_t kMostShownPath = 1024;  // bytes of a path in an error
+constexpr int kNamesUncounted = 64;      // by which a directory may have grown
 
 bool IsSameInode(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
@@ -50,10 +53,10 @@ class TreeCopier {
         pace_(options, request.bytes_per_second),
         block_(kDirectoryBlockBytes) {}
 
-  Result<Done> Run() {
+  Result<TreeCopied> Run() {
     RETURN_IF_ERROR(Begin());
     const Status copied = Work();
-    if (copied.ok()) return Done{};
+    if (copied.ok()) return TreeCopied{allocated_, has_shared_};
     const Error& error = copied.error();
     const Outcome outcome = made_any_ ? Outcome::kMaybeApplied : Outcome::kNotApplied;
     return Error::FromParts(error.code(), outcome, error.sys_errno(), error.message());
@@ -67,6 +70,7 @@ class TreeCopier {
     Descriptor to;
     struct stat stat = {};  // of `from`, as it was entered
     struct stat made = {};  // of `to`
+    int64_t counted = 0;    // of the blocks of `to`
     bool was_read = false;
     std::vector<std::string> directories = {};  // in it, that are still to be copied
   };
@@ -90,6 +94,7 @@ class TreeCopier {
 
   Status Begin() {
     if (request_.bytes_per_second < 0) return Refused(Code::kInvalidArgument, "no such rate");
+    if (request_.most_bytes < 0) return Refused(Code::kInvalidArgument, "no such bound");
     Level top;
     ASSIGN_OR_RETURN(top.from, OpenSafePath(request_.from, kCopyDirectory).With(what_));
     if (request_.expected.inode != 0) {
@@ -117,6 +122,7 @@ class TreeCopier {
   }
 
   Status Work() {
+    RETURN_IF_ERROR(CountDirectory());
     while (!levels_.empty()) {
       RETURN_IF_ERROR(pace_.Wait(written_, copied_).With(what_));
       Level& level = levels_.back();
@@ -134,6 +140,35 @@ class TreeCopier {
     }
     if (::syncfs(root_.get()) == 0) return OkStatus();
     return Error::FromErrno(errno, what_ + ", sync", Outcome::kMaybeApplied);
+  }
+
+  // ---- what the copy has ------------------------------------------------------------------------
+
+  // Whether that and `more` is within the bound.
+  Status Admit(int64_t more) const {
+    if (request_.most_bytes == 0 || more <= request_.most_bytes - allocated_) return OkStatus();
+    return Error::FromParts(
+        Code::kResourceExhausted, Outcome::kMaybeApplied, EDQUOT,
+        what_ + ": it would have more than " + std::to_string(request_.most_bytes) + " bytes");
+  }
+
+  // What the filesystem has given to a file or directory of the copy, of which `counted` is counted
+  // already: by its blocks, as its length says nothing of these.
+  Status Count(int made, int64_t& counted, const char* name) {
+    struct stat now = {};
+    if (::fstat(made, &now) != 0) return Failed(name, "look at the copy of", errno);
+    const int64_t bytes = int64_t{now.st_blocks} * kStatBlock;
+    allocated_ += bytes - std::exchange(counted, bytes);
+    return Admit(0);
+  }
+
+  // One grows with the names in it.
+  Status CountDirectory() {
+    names_uncounted_ = 0;
+    return Count(levels_.back().to.get(), levels_.back().counted, nullptr);
+  }
+  Status CountName() {
+    return ++names_uncounted_ < kNamesUncounted ? OkStatus() : CountDirectory();
   }
 
   // ---- directories ------------------------------------------------------------------------------
@@ -212,7 +247,9 @@ class TreeCopier {
       return Failed(name.c_str(), "open the copy of", errno);
     }
     RETURN_IF_ERROR(Keep(sizeof(Level) + name.size()));
+    RETURN_IF_ERROR(CountDirectory());
     levels_.push_back(std::move(level));
+    RETURN_IF_ERROR(CountDirectory());
     if (levels_.size() > kOpenLevels) {
       Level& far = levels_[levels_.size() - kOpenLevels - 1];
       far.from.Reset();
@@ -228,6 +265,7 @@ class TreeCopier {
     if (const int failure = CopyAttributes(level.from.get(), level.stat, level.to.get())) {
       return Failed(nullptr, "give its attributes to", failure);
     }
+    RETURN_IF_ERROR(CountDirectory());
     const Level child = std::move(levels_.back());
     levels_.pop_back();
     if (levels_.empty()) return OkStatus();
@@ -265,6 +303,7 @@ class TreeCopier {
     if (::fstat(from.get(), &stat) != 0) return Failed(name, "look at", errno);
     if (S_ISDIR(stat.st_mode)) return KeepForLater(name);
     made_any_ = true;
+    RETURN_IF_ERROR(CountName());
     if (stat.st_nlink == 1) return CopyFileOf(name, from.get(), stat);
     const std::string handle = FileHandleOf(from.get());
     const auto linked = linked_.find(handle);
@@ -287,11 +326,12 @@ class TreeCopier {
       // It was moved while its directory was read, and met twice.
       return errno == EEXIST ? OkStatus() : Status(Failed(name, "make", errno));
     }
-    if (S_ISREG(stat.st_mode)) RETURN_IF_ERROR(CopyContent(name, from, to.get(), stat.st_size));
+    if (S_ISREG(stat.st_mode)) RETURN_IF_ERROR(CopyContent(name, from, to.get(), stat));
     if (const int failure = CopyAttributes(from, stat, to.get())) {
       return Failed(name, "give its attributes to", failure);
     }
-    return OkStatus();
+    int64_t counted = 0;
+    return Count(to.get(), counted, name);
   }
 
   // 0, or -1 with errno.
@@ -307,20 +347,31 @@ class TreeCopier {
                        name);
   }
 
-  Status CopyContent(const char* name, int path, int to, int64_t size) {
+  Status CopyContent(const char* name, int path, int to, const struct stat& stat) {
+    const int64_t size = stat.st_size;
     const Descriptor from(OpenForReading(path));
     if (!from.valid()) return Failed(name, "open", errno);
-    if (shares_ && ::ioctl(to, FICLONE, from.get()) == 0) {
+    // Those that are shared come at once. What the file needs to find them may be more than what
+    // the copy does.
+    const int64_t has_blocks = std::min(size, int64_t{stat.st_blocks} * kStatBlock);
+    if (shares_) RETURN_IF_ERROR(Admit(has_blocks - has_blocks / 64));
+    const bool is_shared = shares_ && ::ioctl(to, FICLONE, from.get()) == 0;
+    // Any other failure is that of this file, or comes again.
+    if (!is_shared && (errno == EOPNOTSUPP || errno == ENOTTY || errno == EXDEV)) shares_ = false;
+    // A copy in the kernel may share them just as well.
+    has_shared_ = has_shared_ || (shares_ && size > 0);
+    if (is_shared) {
       copied_ += size;
       return OkStatus();
     }
-    // Any other failure is that of this file, or comes again.
-    if (errno == EOPNOTSUPP || errno == ENOTTY || errno == EXDEV) shares_ = false;
     // What lies in no data stays a hole. What somebody adds meanwhile is not waited for.
     if (::ftruncate(to, size) != 0) return Failed(name, "give its size to", errno);
+    int64_t has = 0;
     const auto step = [&](int64_t at, int64_t bytes) -> Result<int64_t> {
       RETURN_IF_ERROR(pace_.Wait(written_, copied_).With(what_));
+      RETURN_IF_ERROR(Admit(has + bytes));
       ASSIGN_OR_RETURN(const int64_t got, CopySome(from.get(), to, at, bytes));
+      has += got;
       written_ += got;
       copied_ += got;
       return got;
@@ -402,15 +453,18 @@ class TreeCopier {
   size_t kept_bytes_ = 0;  // of names and levels
   int64_t written_ = 0;    // bytes that were written
   int64_t copied_ = 0;     // and those that are shared besides
-  bool shares_ = true;
+  int64_t allocated_ = 0;  // by what is counted of the copy
+  int names_uncounted_ = 0;
+  bool shares_ = true;  // the filesystem may
+  bool has_shared_ = false;
   bool copies_in_kernel_ = true;
   bool made_any_ = false;
 };
 
 }  // namespace
 
-Result<Done> DoCopyTree(const CopyTree& request, const KernelFeatures& features,
-                        const CallOptions& options) {
+Result<TreeCopied> DoCopyTree(const CopyTree& request, const KernelFeatures& features,
+                              const CallOptions& options) {
   return TreeCopier(request, features, options).Run();
 }
 

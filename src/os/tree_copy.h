@@ -10,7 +10,7 @@ namespace volumed {
 
 // Threads: any. Blocks: as long as the bytes take at the rate that is given, and as the filesystem
 // does.
-Result<Done> DoCopyTree(const CopyTree& request, const KernelFeatures& features,
-                        const CallOptions& options);
+Result<TreeCopied> DoCopyTree(const CopyTree& request, const KernelFeatures& features,
+                              const CallOptions& options);
 
 }  // namespace volumed

@@ -13,7 +13,6 @@
 namespace volumed {
 
 struct Changed;  // os/kernel_answers.h
-struct Done;     // likewise
 
 // Gives a directory another name in its filesystem, with all that is in it; nothing is copied, and
 // nothing is ever replaced. Both names are on the disk when this answers. The expected one, which
@@ -45,6 +44,17 @@ struct MoveDirectory {
   }
 };
 
+// What a copy of a tree has, with the directory that it is in.
+struct TreeCopied {
+  static constexpr uint32_t kWireNumber = 38;
+  int64_t allocated_bytes = 0;
+  bool shares_blocks = false;  // with what it was copied from
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.allocated_bytes);
+    v(2, m.shares_blocks);
+  }
+};
+
 // Copies all that is in a directory into one that is there and empty, which gets its owner, mode,
 // times and attributes at the end. Owners, modes, times, links of both kinds, special files, holes
 // and extended attributes with access lists are kept; files share their blocks if the filesystem
@@ -58,15 +68,20 @@ struct MoveDirectory {
 // says whose a directory is (MarkStorage) is not copied. Progress: bytes of files that were copied.
 // A cancel is seen within a fifth of a second.
 //
+// With `most_bytes` it ends before more blocks than that are the copy's, by the filesystem's own
+// account of its files and directories, so that nobody who writes in `from` meanwhile makes it as
+// large as he likes. Blocks that are shared count in it, too: they may have to be written anew.
+//
 // Errors, not applied until something was made, and maybe applied then: NotFound of either;
-// InvalidArgument for a rate below zero; FailedPrecondition for another one than `expected`, if
-// `to` is not empty, and (EXDEV) if a subvolume is in it; ResourceExhausted for what cannot be kept
-// in mind: more than 1,048,576 files with several names of which not all were met, or 64 MiB of
-// names of directories that are still to be copied; Cancelled; errno of the first thing that could
-// not be copied, with its path. Source: openat2(2), copy_file_range(2), ioctl_ficlone(2), GNU cp(1)
+// InvalidArgument for a rate or a bound below zero; FailedPrecondition for another one than
+// `expected`, if `to` is not empty, and (EXDEV) if a subvolume is in it; ResourceExhausted for what
+// cannot be kept in mind: more than 1,048,576 files with several names of which not all were met,
+// or 64 MiB of names of directories that are still to be copied, and (EDQUOT) beyond `most_bytes`;
+// Cancelled; errno of the first thing that could not be copied, with its path. Source: openat2(2),
+// copy_file_range(2), ioctl_ficlone(2), GNU cp(1)
 // (-a).
 struct CopyTree {
-  using Answer = Done;
+  using Answer = TreeCopied;
   static constexpr const char* kName = "CopyTree";
   static constexpr uint32_t kWireNumber = 69;
   static constexpr LaneKind kLane = LaneKind::kWalks;
@@ -75,11 +90,13 @@ struct CopyTree {
   SafePath from;
   StorageObject expected = {};   // of `from`
   int64_t bytes_per_second = 0;  // 0: no limit; holes, and blocks that are shared, are not counted
+  int64_t most_bytes = 0;        // 0: no bound
   static void WireFields(auto& v, auto& m) {
     v(1, m.to);
     v(2, m.from);
     v.If(3, m.expected, m.expected.inode != 0);
     v(4, m.bytes_per_second);
+    v(5, m.most_bytes);
   }
 };
 

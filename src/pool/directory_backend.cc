@@ -1,5 +1,9 @@
 #include "pool/directory_backend.h"
 
+#include <cerrno>
+#include <string>
+
+#include "base/byte_text.h"
 #include "mounter/host_directory.h"
 #include "pool/artefact_directory.h"
 
@@ -25,11 +29,15 @@ Status DirectoryBackend::RemoveData(const SafePath& data, const StorageObject& r
 
 // Into a directory that is there and empty. All is on the disk when this answers, however long that
 // takes.
-Status DirectoryBackend::Copy(const CopyTree& copy, const CallOptions& call) {
+Result<TreeCopied> DirectoryBackend::Copy(const CopyTree& copy, const std::string& advice,
+                                          const CallOptions& call) {
   CallOptions to_the_end = call;
   to_the_end.must_finish = true;
-  RETURN_IF_ERROR(kernel_.Call(copy, to_the_end));
-  return OkStatus();
+  Result<TreeCopied> copied = kernel_.Call(copy, to_the_end);
+  if (copied.ok() || copied.error().sys_errno() != EDQUOT) return copied;
+  const Error& error = copied.error();
+  return Error::FromParts(error.code(), error.outcome(), EDQUOT,
+                          advice + " (" + error.message() + ")");
 }
 
 Result<MadeCut> DirectoryBackend::CutOne(const CutWish& wish, const CallOptions& call) {
@@ -44,6 +52,7 @@ Result<MadeCut> DirectoryBackend::CutOne(const CutWish& wish, const CallOptions&
   MadeCut cut{.artefact = {}, .was_frozen = false, .is_copy = true};
   ASSIGN_OR_RETURN(cut.artefact, Look(TreeIdOf(wish.source.id), wish.source.capacity_bytes, call));
   cut.artefact.object = {};
+  cut.artefact.allocated_bytes = wish.cut.allocated_bytes;
   return cut;
 }
 
@@ -55,12 +64,23 @@ Result<MadeArtefact> DirectoryBackend::CopyCut(const PoolCutRecord& cut,
   RETURN_IF_ERROR(CheckObject(from, source.object, call));
   RETURN_IF_ERROR(kernel_.Call(RemoveTree{.path = layout_.Data(id)}, call));
   RETURN_IF_ERROR(MakeData(layout_.Data(id), call));
-  RETURN_IF_ERROR(Copy({.to = layout_.Data(id),
-                        .from = layout_.Data(from),
-                        .expected = source.object,
-                        .bytes_per_second = bytes_per_second},
-                       call));
-  return Look(id, cut.size_bytes, call);
+  // An earlier program had promised nothing to a copy of what nobody counts.
+  const int64_t most = cut.allocated_bytes > 0 ? cut.allocated_bytes : cut.size_bytes;
+  const std::string advice =
+      "snapshot " + cut.id + " was promised " + BytesForPeople(most) +
+      ", and the files of volume " + source.id +
+      " are more, by what is written to it meanwhile or by its size: freeze or stop who writes to "
+      "it, have less in it, or make it larger";
+  ASSIGN_OR_RETURN(const TreeCopied copied, Copy({.to = layout_.Data(id),
+                                                  .from = layout_.Data(from),
+                                                  .expected = source.object,
+                                                  .bytes_per_second = bytes_per_second,
+                                                  .most_bytes = most},
+                                                 advice, call));
+  ASSIGN_OR_RETURN(MadeArtefact made, Look(id, cut.size_bytes, call));
+  made.allocated_bytes = copied.allocated_bytes;
+  made.shares_blocks = copied.shares_blocks;
+  return made;
 }
 
 // The limit comes first: what is made in the directory is of its project, and what was there is
@@ -73,9 +93,15 @@ Result<bool> DirectoryBackend::FillData(const PoolVolumeRecord& volume,
   RETURN_IF_ERROR(CheckObject(from, cut.object, call));
   RETURN_IF_ERROR(MakeData(layout_.Data(id), call));
   RETURN_IF_ERROR(Bound(volume, volume.capacity_bytes, parameters, call));
-  const Status copied =
-      Copy({.to = layout_.Data(id), .from = layout_.Data(from), .expected = cut.object}, call);
-  if (copied.ok()) return false;
+  const std::string advice = "volume " + volume.id + " is to have at most " +
+                             BytesForPeople(volume.capacity_bytes) + ", and snapshot " + cut.id +
+                             " has more: ask for a larger one";
+  const Result<TreeCopied> copied = Copy({.to = layout_.Data(id),
+                                          .from = layout_.Data(from),
+                                          .expected = cut.object,
+                                          .most_bytes = volume.capacity_bytes},
+                                         advice, call);
+  if (copied.ok()) return copied->shares_blocks;
   // The copy has ended, and all that it made is in the volume's own directory, which goes.
   const Error& error = copied.error();
   if (error.code() != Code::kResourceExhausted) return error;

@@ -3,7 +3,8 @@
 //
 // A copy follows no path (CopyTree), so that whoever has the directory leads it nowhere. But it is
 // of no moment if somebody writes: so a volume that is mounted for writing is cut only if its class
-// says "consistency": "best-effort".
+// says "consistency": "best-effort". And no copy is larger than what it was promised, whatever he
+// writes.
 //
 // A directory that was elsewhere on the pool's filesystem becomes a volume by being moved, and is
 // moved back if that volume is deleted before it was ready: nothing of it is ever deleted then.
@@ -44,7 +45,9 @@ class DirectoryBackend final : public TreeBackend {
   Result<MadeCut> CutOne(const CutWish& wish, const CallOptions& call) override;
 
  private:
-  Status Copy(const CopyTree& copy, const CallOptions& call);
+  // Answers what the copy has. Errors besides those of CopyTree, likewise maybe applied:
+  // ResourceExhausted, with `advice` behind it, beyond its bound.
+  Result<TreeCopied> Copy(const CopyTree& copy, const std::string& advice, const CallOptions& call);
 };
 
 }  // namespace volumed

@@ -79,7 +79,8 @@ struct CutLimits {
 };
 
 struct MadeCut {
-  // Of a copy there is no object yet, and its sizes are those of its volume.
+  // Of a copy there is no object yet; its size is that of its volume, and what it has allocated is
+  // what it is promised.
   MadeArtefact artefact;
   bool was_frozen = false;
   bool is_copy = false;  // nothing is copied yet: CopyCut() has to follow
@@ -188,8 +189,9 @@ class PoolBackend {
                                            const CutLimits& limits, const CallOptions& call) = 0;
   // Copies from `cut.copied_bytes` on, so fast (0: no limit); `call.progress` is told, on this
   // thread, up to which byte the copy is on the disk. It is not ended by the deadline. REQUIRES:
-  // nobody writes to the source, unless its class wants no cut of one moment. Errors: Cancelled,
-  // maybe applied.
+  // nobody writes to the source, unless its class wants no cut of one moment. The copy is never
+  // given more than `cut` is promised. Errors, maybe applied: Cancelled; ResourceExhausted if more
+  // than that was to be copied, or nothing is left.
   virtual Result<MadeArtefact> CopyCut(const PoolCutRecord& cut, const PoolVolumeRecord& source,
                                        int64_t bytes_per_second, const CallOptions& call) = 0;
   // Makes the volume with the content of a whole cut of this pool, and of `volume.capacity_bytes`,

@@ -15,6 +15,7 @@ int64_t Sum(int64_t a, int64_t b) { return a > kMost - b ? kMost : a + b; }
 
 struct Family {
   int64_t promised = 0;
+  int64_t writable = 0;   // of that; the rest is never written anew
   int64_t allocated = 0;  // the largest: so much the family has for certain
   bool is_beside = false;
 };
@@ -32,21 +33,26 @@ PoolAccount AccountOf(const std::vector<PoolShare>& shares, const FsInfo& filesy
   for (const PoolShare& share : shares) {
     // No family has this name: it is longer than that of one.
     Family& family = families[share.family.empty() ? "alone/" + share.id : share.family];
-    family.promised = Sum(family.promised, std::max<int64_t>(share.promised_bytes, 0));
+    const int64_t share_promised = std::max<int64_t>(share.promised_bytes, 0);
+    family.promised = Sum(family.promised, share_promised);
+    if (!share.is_read_only) family.writable = Sum(family.writable, share_promised);
     family.allocated = std::max(family.allocated, share.allocated_bytes);
     family.is_beside = share.is_beside;
   }
   PoolAccount account;
   int64_t beside = 0;
+  int64_t to_write = 0;
   for (const auto& [name, family] : families) {
     int64_t& promised = family.is_beside ? beside : account.promised_bytes;
     promised = Sum(promised, family.promised);
     // A filesystem may keep blocks beyond a file's end; these are no room for other families.
-    account.outstanding_bytes =
-        Sum(account.outstanding_bytes, std::max<int64_t>(family.promised - family.allocated, 0));
+    const int64_t outstanding = std::max<int64_t>(family.promised - family.allocated, 0);
+    account.outstanding_bytes = Sum(account.outstanding_bytes, outstanding);
+    // Each block of a volume is written anew once at most before it is the volume's alone.
+    to_write = Sum(to_write, std::min(outstanding, family.writable));
   }
   const int64_t available = std::max<int64_t>(filesystem.available_bytes, 0);
-  account.is_short = available < account.outstanding_bytes;
+  account.is_short = available < to_write;
   const int64_t capacity = limits.capacity_bytes > 0
                                ? limits.capacity_bytes
                                : std::max<int64_t>(filesystem.capacity_bytes, 0);

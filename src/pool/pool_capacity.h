@@ -20,6 +20,7 @@ struct PoolShare {
   int64_t promised_bytes = 0;   // of an overcommitted volume: what it has allocated
   int64_t allocated_bytes = 0;  // by its file; blocks that are shared count in each
   bool is_beside = false;       // of another pool on the same filesystem
+  bool is_read_only = false;    // nobody writes to it any more
 };
 
 struct PoolLimits {
@@ -32,7 +33,9 @@ struct PoolAccount {
   // Promised, and certainly not allocated yet; by pools beside it, too.
   int64_t outstanding_bytes = 0;
   int64_t free_bytes = 0;  // what can still be promised; never negative
-  // The filesystem has less left than what is outstanding, as others have filled it.
+  // The filesystem has less left than what may still be written, as others have filled it. Whether
+  // volumes that have blocks in common with others still have them is not known: what they may
+  // write is taken for all that they were promised then.
   bool is_short = false;
   int64_t capacity_bytes = 0;  // of which it is promised
 };

@@ -226,7 +226,7 @@ struct PoolCutRecord {
   int64_t size_bytes = 0;       // of the volume then
   int64_t allocated_bytes = 0;  // what is promised for it
   int64_t copied_bytes = 0;     // of a cut that is a copy: so much is on the disk for certain
-  bool is_copy = false;         // it has no blocks in common with its volume
+  bool is_copy = false;         // its bytes are copied one after the other
   bool is_block = false;
   PoolFilesystem filesystem{};  // as the source had it
   StorageObject object{};       // as a volume's

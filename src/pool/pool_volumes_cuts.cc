@@ -11,6 +11,10 @@ namespace {
 
 constexpr size_t kShownCutBytes = 128;  // of an id that a caller gave, in a message
 
+// By so much a copy of files may be more than what they have: directories are laid out anew in it.
+constexpr int64_t kCopyOverhead = int64_t{64} << 20;
+constexpr int64_t kLeastCopy = int64_t{1} << 20;
+
 // A filesystem that is there and on nobody's record would be taken for a blank volume.
 Status CheckFilesystemKnown(const PoolVolumeRecord& source) {
   const bool has_own = !source.is_block && !IsTree(source.backend);
@@ -20,11 +24,24 @@ Status CheckFilesystemKnown(const PoolVolumeRecord& source) {
                      "once it was mounted");
 }
 
+// So much a cut may need, and its copy is given no more. What is known of a directory is where
+// somebody writes to it meanwhile, or nobody counts it, no more than its size: whoever moves what
+// is in it in front of the copy would have the same bytes copied again and again.
+int64_t PromiseOfCut(const CutWish& wish, const MadeArtefact& there) {
+  if (wish.source.backend != PoolBackendKind::kDirectory) return there.allocated_bytes;
+  const int64_t size = std::max(wish.source.capacity_bytes, there.allocated_bytes);
+  const int64_t most = size + size / 8 + kLeastCopy;
+  const bool is_known =
+      there.allocated_bytes > 0 && wish.consistency != PoolConsistency::kBestEffort;
+  if (!is_known) return most;
+  return std::min(there.allocated_bytes + there.allocated_bytes / 8 + kCopyOverhead, most);
+}
+
 // As the intent to cut it has it.
-PoolCutRecord CutRecordOf(const PoolVolumeRecord& source, const std::string& id,
-                          const MadeArtefact& there, int64_t now_unix_ms) {
+PoolCutRecord CutRecordOf(const CutWish& wish, const MadeArtefact& there, int64_t now_unix_ms) {
+  const PoolVolumeRecord& source = wish.source;
   PoolCutRecord cut;
-  cut.id = id;
+  cut.id = wish.cut.id;
   cut.pool = source.pool;
   cut.volume = source.id;
   cut.state = PoolCutState::kCutting;
@@ -33,7 +50,7 @@ PoolCutRecord CutRecordOf(const PoolVolumeRecord& source, const std::string& id,
   // whole extents.
   const bool is_exact = !IsTree(source.backend) && source.backend != PoolBackendKind::kLvm;
   cut.size_bytes = is_exact ? there.size_bytes : source.capacity_bytes;
-  cut.allocated_bytes = there.allocated_bytes;
+  cut.allocated_bytes = PromiseOfCut(wish, there);
   cut.is_block = source.is_block;
   cut.filesystem = source.filesystem;
   if (source.filesystem.type.empty()) cut.first_fs_type = PoolFilesystemOf(source);
@@ -179,7 +196,7 @@ Result<PoolVolumes::Cutting> PoolVolumes::PrepareCut(const std::vector<CutReques
       return PoolRefusal("the files of volume " + ids[at].ToString() + " are not there");
     }
     CutWish& wish = cutting.wishes[at];
-    wish.cut = CutRecordOf(wish.source, wish.cut.id, there->second, parts_.clock.WallUnixMillis());
+    wish.cut = CutRecordOf(wish, there->second, parts_.clock.WallUnixMillis());
   }
   return cutting;
 }
@@ -276,6 +293,7 @@ Status PoolVolumes::CopyCut(const std::string& id, int64_t bytes_per_second,
   cut.object = made.object;
   cut.allocated_bytes = made.allocated_bytes;
   cut.copied_bytes = cut.size_bytes;
+  if (made.shares_blocks) cut.family = source.family;
   const Status written = WriteCut(cut);
   return written.ok() ? written : Status(written.error().AsMaybeApplied());
 }

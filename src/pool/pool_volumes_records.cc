@@ -20,6 +20,12 @@ int64_t PromiseOf(const PoolVolumeRecord& record, const MadeArtefact& there) {
   return record.backend == PoolBackendKind::kLvm ? std::max(promised, there.size_bytes) : promised;
 }
 
+// What a cut certainly has: of a copy of files, which nobody counts, what was written.
+int64_t AllocatedOf(const PoolCutRecord& cut, const MadeArtefact& there) {
+  const bool is_written = cut.backend == PoolBackendKind::kDirectory && IsWhole(cut);
+  return is_written ? std::max(cut.allocated_bytes, there.allocated_bytes) : there.allocated_bytes;
+}
+
 }  // namespace
 
 // Why the row cannot be read; nullopt: it is taken over.
@@ -255,8 +261,8 @@ PoolAccount PoolVolumes::AccountFor(const Pool& pool, const Measured& measured) 
   }
   for (const auto& [id, cut] : cuts_) {
     if (!counts(cut)) continue;
-    shares.push_back({id, cut.family, cut.allocated_bytes, artefact(id).allocated_bytes,
-                      cut.pool != pool.name()});
+    shares.push_back({id, cut.family, cut.allocated_bytes, AllocatedOf(cut, artefact(id)),
+                      cut.pool != pool.name(), IsWhole(cut)});
   }
   for (const auto& [key, reason] : unreadable_) {
     const MadeArtefact there = artefact(key);

@@ -135,7 +135,7 @@ class FakeEffects {
   Result<TreeQuota> operator()(const ReadTreeQuota& request);
   // In fake_effects_moves.cc.
   Result<Changed> operator()(const MoveDirectory& request);
-  Result<Done> operator()(const CopyTree& request);
+  Result<TreeCopied> operator()(const CopyTree& request);
   // In fake_effects_cgroups.cc.
   Result<CgroupIoLimits> operator()(const SetIoLimits& request);
 

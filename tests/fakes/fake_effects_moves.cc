@@ -1,5 +1,7 @@
 // The requests of FakeEffects that give a whole directory another place, or copy it.
 #include <cerrno>
+#include <cstdint>
+#include <set>
 
 #include "fakes/fake_effects.h"
 
@@ -44,9 +46,10 @@ Result<Changed> FakeEffects::operator()(const MoveDirectory& request) {
   return Changed{true};
 }
 
-Result<Done> FakeEffects::operator()(const CopyTree& request) {
+Result<TreeCopied> FakeEffects::operator()(const CopyTree& request) {
   const std::string what = "copy " + request.from.Display() + " to " + request.to.Display();
   if (request.bytes_per_second < 0) return Refuse(what, "no such rate", Code::kInvalidArgument);
+  if (request.most_bytes < 0) return Refuse(what, "no such bound", Code::kInvalidArgument);
   ASSIGN_OR_RETURN(const FakeLocation from, Open(request.from, {false, true}));
   if (request.expected.inode != 0) {
     RETURN_IF_ERROR(ExpectObject(from, request.expected).With(what));
@@ -67,7 +70,14 @@ Result<Done> FakeEffects::operator()(const CopyTree& request) {
                             what + ": a subvolume is in it");
   }
   if (error != 0) return Error::FromErrno(error, what, Outcome::kMaybeApplied);
-  return Done{};
+  UsageInfo has;
+  std::set<uint64_t> seen;
+  CountUsage(to, &seen, &has);
+  if (request.most_bytes > 0 && has.used_bytes > request.most_bytes) {
+    return Error::FromParts(Code::kResourceExhausted, Outcome::kMaybeApplied, EDQUOT,
+                            what + ": it would have more");
+  }
+  return TreeCopied{has.used_bytes, vfs_.SharesBlocks(to)};
 }
 
 }  // namespace volumed

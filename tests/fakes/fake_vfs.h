@@ -189,6 +189,8 @@ class FakeVfs {
                     const std::string& new_name);
   // What is in the one into the other, which is empty; with `half` only the first of it.
   int CopyTree(FakeLocation from, FakeLocation to, bool half);
+  // Whether files that are copied there share their blocks.
+  bool SharesBlocks(FakeLocation at) const;
   void SetAccount(FakeLocation at, uint64_t account) { Inode(at.dentry).account = account; }
   // Nothing for what is no root of a subvolume.
   void MakeSubvolumeWritable(FakeLocation at) { Inode(at.dentry).subvolume_read_only = false; }

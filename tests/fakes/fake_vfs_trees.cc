@@ -165,13 +165,17 @@ void FakeVfs::CopyOwnerAndMode(const FakeInode& from, FakeLocation to) {
   if (from.type != FileType::kSymlink) inode.mode = from.mode;
 }
 
+bool FakeVfs::SharesBlocks(FakeLocation at) const {
+  const std::string& type = FilesystemAt(at).type;
+  return type == "xfs" || type == "btrfs";
+}
+
 int FakeVfs::CopyFileContent(FakeLocation from, FakeLocation to) {
   const FakeFilesystem& filesystem = FilesystemAt(to);
-  const bool shares = filesystem.type == "xfs" || filesystem.type == "btrfs";
   const FakeInode source = Inode(from.dentry);
   const int64_t bytes = AllocatedBytes(source);
   if (const int error = CheckLimit(filesystem.id, Inode(to.dentry).account, bytes, 0)) return error;
-  CopyContent(from, to, 0, shares);
+  CopyContent(from, to, 0, SharesBlocks(to));
   return Inode(to.dentry).content.size() < source.content.size() ? ENOSPC : 0;
 }
 

@@ -170,6 +170,7 @@ struct RequestGenerator::Maker<CopyTree> {
   static CopyTree Make(RequestGenerator& g) {
     CopyTree copy{g.Path(), g.Path(), {"ext4", "", 1, ""}};
     if (g.OneIn(5)) copy.bytes_per_second = -1;
+    if (g.OneIn(5)) copy.most_bytes = -1;
     return copy;
   }
 };

@@ -144,6 +144,10 @@ std::string Text(const TreeQuota& quota) {
          std::to_string(quota.limit_bytes) + " bytes, " + std::to_string(quota.limit_inodes) +
          " inodes";
 }
+// Likewise how much it has.
+std::string Text(const TreeCopied& copied) {
+  return copied.shares_blocks ? "copied with shared blocks" : "copied";
+}
 std::string Text(const CgroupIoLimits& limits) {
   const std::string alone = limits.is_each_alone ? " each alone " : " ";
   return limits.cgroup + alone + IoMaxLine("", limits.limits) +

@@ -50,7 +50,7 @@ class TreeCopyTest : public BlockMountTest, public ::testing::WithParamInterface
   StorageObject ObjectOf(const std::string& name) {
     return Must(local_->Call(IdentifyStorage{.path = In(name)}, {})).object;
   }
-  Result<Done> Copy(const CallOptions& options = {}, int64_t bytes_per_second = 0) {
+  Result<TreeCopied> Copy(const CallOptions& options = {}, int64_t bytes_per_second = 0) {
     return local_->Call(CopyTree{.to = In("to"),
                                  .from = In("from"),
                                  .expected = ObjectOf("from"),
@@ -105,7 +105,7 @@ TEST_P(TreeCopyTest, EachKindOfFileIsCopiedWithAllThatItHas) {
             0);
   ASSERT_EQ(::chmod(Show("from").c_str(), 01777), 0);
   const std::string before = TextOf("from");
-  const Result<Done> copied = Copy();
+  const Result<TreeCopied> copied = Copy();
   ASSERT_TRUE(copied.ok()) << copied.error().ToString();
   EXPECT_EQ(TextOf("to"), before);
   EXPECT_EQ(TextOf("from"), before);
@@ -137,7 +137,7 @@ TEST_P(TreeCopyTest, AttributesAreCopiedButForTheMarkThatSaysWhoseItIs) {
   ASSERT_EQ(::removexattr(Show("from/d/inherits-nothing").c_str(), "system.posix_acl_access"), 0);
   ASSERT_EQ(::setxattr(Show("from").c_str(), "trusted.volumed.owner", "pv-1", 4, 0), 0);
   const std::string before = TextOf("from");
-  const Result<Done> copied = Copy();
+  const Result<TreeCopied> copied = Copy();
   ASSERT_TRUE(copied.ok()) << copied.error().ToString();
   EXPECT_EQ(TextOf("to"), before);
   std::array<char, 4096> value{};
@@ -174,7 +174,7 @@ TEST_P(TreeCopyTest, HolesStayHolesAndADeepTreeCostsNoDescriptors) {
   const auto shown = [&](const std::string& name) {
     return OutputOf("cd " + Show(name) + " && find . -printf '%P %y %m %T@\\n' | LC_ALL=C sort");
   };
-  const Result<Done> copied = Copy();
+  const Result<TreeCopied> copied = Copy();
   ASSERT_TRUE(copied.ok()) << copied.error().ToString();
   EXPECT_EQ(shown("to"), shown("from"));
   struct stat copy = {};
@@ -202,7 +202,7 @@ TEST_P(TreeCopyTest, ADirectoryDeeperThanAPathLeadsCouldNotBeCopied) {
   ASSERT_EQ(::write(file.get(), "deep", 4), 4);
   ASSERT_EQ(::linkat(at.get(), "f", at.get(), "g", 0), 0);
   ASSERT_EQ(::symlinkat("f", at.get(), "h"), 0);
-  const Result<Done> copied = Copy();
+  const Result<TreeCopied> copied = Copy();
   ASSERT_TRUE(copied.ok()) << copied.error().ToString();
   Descriptor copy(::open(Show("to").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   for (int level = 0; level < kLevels; ++level) {
@@ -223,7 +223,7 @@ TEST_P(TreeCopyTest, WhatIsMountedInItIsNotEntered) {
   ASSERT_EQ(::mkdir(Show("from/m").c_str(), 0700), 0);
   ASSERT_EQ(::mount("other", Show("from/m").c_str(), "tmpfs", 0, nullptr), 0);
   Write("from/m/f", kSecret);
-  const Result<Done> copied = Copy();
+  const Result<TreeCopied> copied = Copy();
   ASSERT_TRUE(copied.ok()) << copied.error().ToString();
   EXPECT_TRUE(std::filesystem::is_directory(Show("to/m")));
   EXPECT_TRUE(std::filesystem::is_empty(Show("to/m")));
@@ -233,12 +233,12 @@ TEST_P(TreeCopyTest, WhatIsMountedInItIsNotEntered) {
 TEST_P(TreeCopyTest, OnlyAnEmptyDirectoryTakesACopyAndOnlyOfTheExpectedOne) {
   if (IsSkipped()) return;
   Write("to/f", "somebody's");
-  const Result<Done> full = Copy();
+  const Result<TreeCopied> full = Copy();
   ASSERT_FALSE(full.ok());
   EXPECT_EQ(full.error().code(), Code::kFailedPrecondition);
   EXPECT_FALSE(full.error().maybe_applied());
   ASSERT_EQ(::unlink(Show("to/f").c_str()), 0);
-  const Result<Done> other = local_->Call(
+  const Result<TreeCopied> other = local_->Call(
       CopyTree{.to = In("to"), .from = In("from"), .expected = ObjectOf("outside")}, {});
   ASSERT_FALSE(other.ok());
   EXPECT_EQ(other.error().code(), Code::kFailedPrecondition);
@@ -246,7 +246,8 @@ TEST_P(TreeCopyTest, OnlyAnEmptyDirectoryTakesACopyAndOnlyOfTheExpectedOne) {
   ASSERT_EQ(::symlink(Show("outside").c_str(), Show("led").c_str()), 0);
   EXPECT_FALSE(local_->Call(CopyTree{.to = In("to"), .from = In("led")}, {}).ok());
   ASSERT_EQ(::mkdir(Show("from/in").c_str(), 0755), 0);
-  const Result<Done> inside = local_->Call(CopyTree{.to = In("from/in"), .from = In("from")}, {});
+  const Result<TreeCopied> inside =
+      local_->Call(CopyTree{.to = In("from/in"), .from = In("from")}, {});
   ASSERT_FALSE(inside.ok());
   EXPECT_EQ(inside.error().code(), Code::kFailedPrecondition);
 }
@@ -258,12 +259,12 @@ TEST_P(TreeCopyTest, ACopyKeepsToItsRateAndEndsWhenItIsCancelled) {
   token.Cancel();
   CallOptions cancelled;
   cancelled.cancel = &token;
-  const Result<Done> ended = Copy(cancelled);
+  const Result<TreeCopied> ended = Copy(cancelled);
   ASSERT_FALSE(ended.ok());
   EXPECT_EQ(ended.error().code(), Code::kCancelled);
   if (std::string(GetParam()) != "ext4") return;  // the others share blocks
   const auto begin = std::chrono::steady_clock::now();
-  const Result<Done> copied = Copy({}, int64_t{8} << 20);
+  const Result<TreeCopied> copied = Copy({}, int64_t{8} << 20);
   ASSERT_TRUE(copied.ok()) << copied.error().ToString();
   EXPECT_GE(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(300));
 }
@@ -329,7 +330,7 @@ TEST_P(TreeCopyTest, WhoeverRenamesInTheTreeLeadsTheCopyNowhereElse) {
   int copied_links = 0;
   Renamer renamer(Show("from"), Show("outside"));
   for (int round = 0; round < 150; ++round) {
-    const Result<Done> copied = Copy();
+    const Result<TreeCopied> copied = Copy();
     ASSERT_TRUE(copied.ok()) << copied.error().ToString();
     ASSERT_NE(Shell("grep -rqs '" + std::string(kSecret) + "' " + Show("to")), 0) << round;
     for (const auto& entry : std::filesystem::recursive_directory_iterator(Show("to"))) {
@@ -355,7 +356,7 @@ TEST_P(TreeCopyTest, AFileThatGrowsAndShrinksMeanwhileHoldsNothingUp) {
     }
   });
   for (int round = 0; round < 20; ++round) {
-    const Result<Done> copied = Copy();
+    const Result<TreeCopied> copied = Copy();
     EXPECT_TRUE(copied.ok()) << copied.error().ToString();
     Must(local_->Call(RemoveTree{.path = In("to"), .content_alone = true}, {}));
   }
@@ -413,6 +414,52 @@ TEST_P(TreeCopyTest, ADirectoryThatSomebodyHasOrOfAnotherFilesystemIsNotMoved) {
   any.expected = {};
   EXPECT_EQ(local_->Call(any, {}).error().code(), Code::kInvalidArgument);
   EXPECT_TRUE(Must(local_->Call(move, {})).changed);
+}
+
+// ---- bounds -------------------------------------------------------------------------------------
+
+// Files without a length of their own, names, and files of which most is a hole.
+TEST_P(TreeCopyTest, WhatIsNoLengthCountsAsWellAndTheAnswerIsWhatTheCopyHas) {
+  if (IsSkipped()) return;
+  ASSERT_EQ(::mkdir(Show("from/names").c_str(), 0755), 0);
+  Write("from/names/f", "x");
+  for (int at = 0; at < 2000; ++at) {
+    const std::string name = "from/names/" + std::string(200, 'n') + std::to_string(at);
+    ASSERT_EQ(::link(Show("from/names/f").c_str(), Show(name).c_str()), 0);
+  }
+  const Descriptor holes(::open(Show("from/holes").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  ASSERT_EQ(::ftruncate(holes.get(), int64_t{4} << 30), 0);
+  ASSERT_EQ(::pwrite(holes.get(), "here", 4, int64_t{1} << 30), 4);
+  for (int at = 0; at < 200; ++at) Write("from/small" + std::to_string(at), "x");
+  const Result<TreeCopied> whole = Copy();
+  ASSERT_TRUE(whole.ok()) << whole.error().ToString();
+  EXPECT_EQ(whole->shares_blocks, std::string(GetParam()) != "ext4");
+  ::sync();
+  const int64_t has = Must(local_->Call(Usage{In("to")}, {})).used_bytes;
+  EXPECT_NEAR(static_cast<double>(whole->allocated_bytes), static_cast<double>(has), 64 << 10);
+  for (const int64_t bound : {has / 4, has / 2, has - (int64_t{128} << 10)}) {
+    ASSERT_EQ(Shell("find " + Show("to") + " -mindepth 1 -delete"), 0);
+    CopyTree copy{.to = In("to"), .from = In("from"), .most_bytes = bound};
+    const Result<TreeCopied> copied = local_->Call(copy, {});
+    ASSERT_FALSE(copied.ok()) << bound << " of " << has;
+    EXPECT_EQ(copied.error().code(), Code::kResourceExhausted);
+    EXPECT_EQ(copied.error().sys_errno(), EDQUOT);
+    EXPECT_LE(Must(local_->Call(Usage{In("to")}, {})).used_bytes, bound + (int64_t{64} << 10));
+  }
+}
+
+TEST_P(TreeCopyTest, ASingleLargeFileWasCopiedToItsEndWhateverWasPromised) {
+  if (IsSkipped()) return;
+  Write("from/large", std::string(32 << 20, 'x'));
+  CopyTree copy{.to = In("to"), .from = In("from"), .most_bytes = int64_t{8} << 20};
+  const Result<TreeCopied> copied = local_->Call(copy, {});
+  ASSERT_FALSE(copied.ok());
+  EXPECT_EQ(copied.error().code(), Code::kResourceExhausted);
+  EXPECT_LE(Must(local_->Call(Usage{In("to")}, {})).used_bytes, int64_t{8} << 20);
+  copy.most_bytes = -1;
+  const Result<TreeCopied> refused = local_->Call(copy, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kInvalidArgument);
 }
 
 INSTANTIATE_TEST_SUITE_P(Types, TreeCopyTest, ::testing::Values("ext4", "xfs", "btrfs"));

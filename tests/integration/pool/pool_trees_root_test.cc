@@ -208,6 +208,51 @@ TEST_F(RealTreesTest, ADirectoryIsCopiedWithLinksModesAndOwners) {
   ExpectDeleted(copy.id);
 }
 
+// On a filesystem that shares no blocks, and counts no projects as it is mounted.
+class RealUncountedTreesTest : public RealPoolOfTreesTest {
+ protected:
+  void SetUp() override {
+    RealPoolOfTreesTest::SetUp();
+    if (IsSkipped() || HasFatalFailure()) return;
+    ASSERT_NO_FATAL_FAILURE(MakeDisk());
+    ASSERT_NO_FATAL_FAILURE(Mkfs("ext4", disk_->path()));
+    ASSERT_EQ(::mount(disk_->path().c_str(), Path("mnt").c_str(), "ext4", 0, nullptr), 0);
+    ASSERT_NO_FATAL_FAILURE(StartPool());
+  }
+  PoolAccount Account() { return Must(volumes_->Capacity({}, {})); }
+};
+
+// Here all that the copy meets is written before it begins.
+TEST_F(RealUncountedTreesTest, APodThatRefilledItsDirectoryMadeTheCutAsLargeAsItLiked) {
+  if (IsSkipped()) return;
+  const StringMap parameters = {
+      {"backend", "directory"}, {"quota", "best-effort"}, {"consistency", "best-effort"}};
+  const PoolVolumeRecord volume = Make(parameters, "one");
+  const PoolAccount before = Account();
+  const std::string id = volumes_->NewCutId(volume.id);
+  Must(volumes_->Cut({{.volume = volume.id, .cut = id, .mounted = std::nullopt}}, {}, {}));
+  const int64_t promise = Must(volumes_->FindCut(id)).allocated_bytes;
+  EXPECT_EQ(Account().promised_bytes, before.promised_bytes + promise);
+  for (int at = 0; at < 8; ++at) {
+    const std::string directory = Data(volume.id) + "/d" + std::to_string(at);
+    ASSERT_EQ(::mkdir(directory.c_str(), 0755), 0);
+    ASSERT_EQ(FillBounded(directory + "/f", kVolumeBytes / 2), 0);
+  }
+  const Status copied = volumes_->CopyCut(id, 0, {});
+  ASSERT_FALSE(copied.ok());
+  EXPECT_EQ(copied.error().code(), Code::kResourceExhausted) << copied.error().ToString();
+  const std::string cut = Data(id);
+  EXPECT_LE(Must(local_->Call(Usage{{scratch(), cut.substr(scratch().size() + 1)}}, {})).used_bytes,
+            promise);
+  ASSERT_TRUE(volumes_->Discard(id, {}).ok());
+  EXPECT_FALSE(std::filesystem::exists(cut));
+  EXPECT_EQ(Account().promised_bytes, before.promised_bytes);
+  for (int at = 1; at < 8; ++at) {
+    std::filesystem::remove_all(Data(volume.id) + "/d" + std::to_string(at));
+  }
+  EXPECT_TRUE(IsWhole(Must(volumes_->FindCut(Cut(volume.id)))));
+}
+
 // On both filesystems that count projects, if this kernel does.
 class RealProjectsTest : public RealPoolOfTreesTest,
                          public ::testing::WithParamInterface<const char*> {

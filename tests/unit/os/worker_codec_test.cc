@@ -345,11 +345,15 @@ TEST(WorkerCodec, WhatMovesOrCopiesATreeKeepsEveryField) {
   EXPECT_EQ(move.to, Place());
   EXPECT_EQ(move.from, other);
   EXPECT_EQ(move.expected, object);
-  const CopyTree copy = Same(CopyTree{Place(), other, object, int64_t{1} << 40});
+  const CopyTree copy = Same(CopyTree{Place(), other, object, int64_t{1} << 40, int64_t{1} << 41});
   EXPECT_EQ(copy.to, Place());
   EXPECT_EQ(copy.from, other);
   EXPECT_EQ(copy.expected, object);
   EXPECT_EQ(copy.bytes_per_second, int64_t{1} << 40);
+  EXPECT_EQ(copy.most_bytes, int64_t{1} << 41);
+  const TreeCopied copied = SameAnswer(TreeCopied{int64_t{1} << 40, true});
+  EXPECT_EQ(copied.allocated_bytes, int64_t{1} << 40);
+  EXPECT_TRUE(copied.shares_blocks);
 }
 
 TEST(WorkerCodec, LimitsOfACgroupKeepEveryField) {

@@ -93,6 +93,9 @@ std::map<std::string, std::string> AllMessages() {
   auto skeleton = Filled<RemoveSkeleton>();
   skeleton.synced = false;
   asked_later(skeleton, " synced");
+  auto unbounded = Filled<CopyTree>();
+  unbounded.most_bytes = 0;
+  asked_later(unbounded, " with a bound");
   const auto set_later = [&messages](const auto& before, const std::string& what) {
     const std::string name = "answer " + std::to_string(AnyAnswer(before).index());
     messages[name + what] = messages[name];

@@ -15,6 +15,7 @@
 namespace volumed {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
@@ -390,6 +391,96 @@ TEST_F(TreePoolTest, ASubvolumeIsCutWhileAPodWritesAndTheCutTakesNoWrites) {
   EXPECT_EQ(Write(DataOf(id) + "/new", 10), EROFS);
   EXPECT_EQ(Write(place + "/g", 10), 0);
   EXPECT_FALSE(node_.kernel.Exists(DataOf(id) + "/g"));
+}
+
+// ---- what a copy may have -----------------------------------------------------------------------
+
+// Of a pool on a filesystem that shares no blocks, of which nobody counts the directories.
+class UncountedTreeTest : public TreePoolTest {
+ protected:
+  void SetUp() override { Start("ext4", /*counts_projects=*/false); }
+  static PoolVolumeWish Uncounted(const std::string& name = "v") {
+    PoolVolumeWish wish = TreeWish("directory", name);
+    wish.parameters["quota"] = "best-effort";
+    wish.parameters["consistency"] = "best-effort";
+    return wish;
+  }
+  // With content: what is a hole stays one in a copy.
+  void Fill(const std::string& volume, const std::string& name, int64_t bytes) {
+    node_.kernel.AddFile(DataOf(volume) + "/" + name, std::string(static_cast<size_t>(bytes), 'x'));
+  }
+  PoolAccount Account() { return Must(volumes().Capacity({}, {})); }
+};
+
+TEST_F(UncountedTreeTest, APodThatRefilledItsDirectoryMadeTheCutAsLargeAsItLiked) {
+  const PoolVolumeRecord made = Must(volumes().Create(Uncounted(), {}));
+  const int64_t promised = Account().promised_bytes;
+  const std::string cut = Cut(made.id);
+  // What it has had one after the other, the fake has at once.
+  Fill(made.id, "refilled", 2 * kTreeBytes);
+  const Status copied = volumes().CopyCut(cut, 0, {});
+  ASSERT_FALSE(copied.ok());
+  EXPECT_EQ(copied.error().code(), Code::kResourceExhausted);
+  EXPECT_THAT(copied.error().message(),
+              AllOf(HasSubstr("snapshot " + cut + " was promised 3.2Mi"), HasSubstr(made.id),
+                    HasSubstr("freeze or stop who writes to it")));
+  EXPECT_FALSE(IsWhole(Must(volumes().FindCut(cut))));
+  ASSERT_TRUE(volumes().Discard(cut, {}).ok());
+  EXPECT_FALSE(node_.kernel.Exists(DataOf(cut)));
+  EXPECT_EQ(Account().promised_bytes, promised);
+}
+
+TEST_F(UncountedTreeTest, ACopyOfWhatNobodyCountsWasPromisedNothing) {
+  const PoolVolumeRecord made = Must(volumes().Create(Uncounted(), {}));
+  Fill(made.id, "f", kMiB);
+  const std::string cut = Cut(made.id);
+  const PoolAccount before = Account();
+  EXPECT_EQ(before.promised_bytes, kTreeBytes + kTreeBytes + kTreeBytes / 8 + kMiB);
+  EXPECT_EQ(before.outstanding_bytes, before.promised_bytes);
+  ASSERT_TRUE(volumes().CopyCut(cut, 0, {}).ok());
+  const PoolAccount after = Account();
+  EXPECT_GE(after.promised_bytes, kTreeBytes + kMiB) << "what was written";
+  EXPECT_LT(after.promised_bytes, kTreeBytes + 2 * kMiB);
+  EXPECT_EQ(after.outstanding_bytes, kTreeBytes) << "nobody writes to the cut any more";
+}
+
+TEST_F(UncountedTreeTest, ACutIsNotBegunInAPoolWithoutRoomForAllThatTheCopyMayHave) {
+  const PoolVolumeRecord made = Must(volumes().Create(Uncounted(), {}));
+  PoolVolumeWish rest = TreeWish("directory", "rest");
+  rest.parameters["quota"] = "best-effort";
+  rest.size.required_bytes = Account().free_bytes / kMiB * kMiB - kMiB;
+  Must(volumes().Create(rest, {}));
+  const auto cut = volumes().Cut(
+      {{.volume = made.id, .cut = volumes().NewCutId(made.id), .mounted = std::nullopt}}, {}, {});
+  ExpectRefused(cut, Code::kResourceExhausted, "3.2Mi (3407872 bytes) are needed");
+  EXPECT_THAT(volumes().Cuts(), IsEmpty());
+}
+
+TEST_F(UncountedTreeTest, AVolumeMadeOfALargerCutHadMoreThanItsSize) {
+  const PoolVolumeRecord made = Must(volumes().Create(Uncounted(), {}));
+  Fill(made.id, "f", kTreeBytes + kMiB);  // it has no limit
+  const std::string cut = Cut(made.id);
+  ASSERT_TRUE(volumes().CopyCut(cut, 0, {}).ok());
+  ExpectRefused(MakeOf(cut, Uncounted("copy")), Code::kResourceExhausted,
+                "snapshot " + cut + " has more: ask for a larger one");
+  EXPECT_THAT(node_.Rows(), SizeIs(1)) << "that of the source";
+  PoolVolumeWish larger = Uncounted("copy");
+  larger.size.required_bytes = 2 * kTreeBytes;
+  EXPECT_TRUE(MakeOf(cut, larger).ok());
+}
+
+// The volume may write all of its blocks anew, and the copies keep theirs.
+TEST_F(TreePoolTest, CopiesThatSharedTheirBlocksWereCountedAsIfTheyHadTheirOwn) {
+  ASSERT_NO_FATAL_FAILURE(Start("xfs"));
+  const PoolVolumeRecord made = Must(volumes().Create(TreeWish("directory"), {}));
+  ASSERT_EQ(Write(DataOf(made.id) + "/f", kMiB), 0);
+  const std::string cut = Cut(made.id);
+  ASSERT_TRUE(volumes().CopyCut(cut, 0, {}).ok());
+  const PoolCutRecord row = Must(volumes().FindCut(cut));
+  EXPECT_EQ(row.family, made.family);
+  EXPECT_GE(row.allocated_bytes, kMiB);
+  EXPECT_GE(Must(volumes().Capacity({}, {})).outstanding_bytes, kTreeBytes);
+  EXPECT_EQ(Must(MakeOf(cut, TreeWish("directory", "copy"))).family, made.family);
 }
 
 }  // namespace

@@ -41,6 +41,29 @@ TEST_F(SnapshotEndsTest, WithRetainSnapshotAndContentStayAlsoAfterARestart) {
   EXPECT_EQ(ContentShown(kBoundName)->spec.volume_snapshot_ref.uid, "u1");
 }
 
+// It was told to be taken out of a file, and it is in none.
+TEST_F(SnapshotEndsTest, AContentWithRetainThatWasDeletedWasListedAsRefusedUntilItsSnapshotWent) {
+  MakeReady("Retain");
+  DeleteAndSettle(kSnapshot);
+  Lose(kSnapshot);
+  const ObjectKey content{ObjectKind::kVolumeSnapshotContent, "", kBoundName};
+  DeleteAndSettle(content);
+  EXPECT_TRUE(ended_.contains(content));
+  EXPECT_FALSE(ContentShown(kBoundName).has_value());
+  EXPECT_FALSE(catalog_.Refused().contains(content));
+  for (const SourceStatus& source : catalog_.Sources()) {
+    EXPECT_TRUE(source.problems.empty()) << source.name;
+  }
+  EXPECT_EQ(maker_.deletions, 0);
+  Begin();
+  EXPECT_FALSE(ContentShown(kBoundName).has_value()) << "its snapshot is there still";
+  EXPECT_EQ(maker_.rows.size(), 1u);
+  EXPECT_TRUE(catalog_.IsEnded(content));
+  maker_.Delete(OnlyId(), [](const Status&) {});
+  Settle();
+  EXPECT_FALSE(catalog_.IsEnded(content)) << "nothing has it any more";
+}
+
 TEST_F(SnapshotEndsTest, WhileTheSnapshotCannotBeDeletedItStaysAndSaysWhy) {
   MakeReady("Delete");
   maker_.fail_next = Error::NotApplied(Code::kFailedPrecondition, "a volume is made of it");

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <optional>
 #include <string>
 
 #include "unit/snapshot/snapshot_engine_fixture.h"
@@ -53,6 +54,32 @@ TEST_F(SnapshotsOfDirectoriesTest, OneThatAPodHasMountedIsRefusedForThatReason) 
   EXPECT_EQ(refused.code(), Code::kFailedPrecondition);
   EXPECT_THAT(refused.message(), HasSubstr("mounted for writing"));
   EXPECT_THAT(Cuts(), IsEmpty());
+}
+
+// Of which nobody counts what they have.
+class SnapshotsOfUncountedDirectoriesTest : public SnapshotEngineTest {
+ protected:
+  SnapshotsOfUncountedDirectoriesTest() : SnapshotEngineTest("ext4") {
+    class_parameters_ = {
+        {"backend", "directory"}, {"quota", "best-effort"}, {"consistency", "best-effort"}};
+  }
+};
+
+TEST_F(SnapshotsOfUncountedDirectoriesTest, OneThatGrewPastItsPromiseWentOnToTheDisksEnd) {
+  const std::string volume = Mounted();
+  const int64_t promised = Must(volumes_->Capacity({}, {})).promised_bytes;
+  Before("CopyTree", [&] {
+    node_.AddFile(kPoolPath + "/volumes/" + volume + "/data/refilled",
+                  std::string(size_t{40} << 20, 'x'));
+  });
+  Must(Create("a", volume));  // it is cut by then
+  const std::optional<SnapshotRecord> made = engine_->FindByName("a");
+  ASSERT_TRUE(made);
+  EXPECT_EQ(made->phase, SnapshotPhase::kFailed);
+  EXPECT_EQ(made->error_code, static_cast<int32_t>(Code::kResourceExhausted));
+  EXPECT_THAT(made->error, HasSubstr("snapshot " + made->id + " was promised"));
+  EXPECT_THAT(Cuts(), IsEmpty());
+  EXPECT_EQ(Must(volumes_->Capacity({}, {})).promised_bytes, promised);
 }
 
 }  // namespace
