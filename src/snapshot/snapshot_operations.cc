@@ -122,6 +122,7 @@ Status FindWhereMounted(const KubeletPaths& paths, const DeviceRecordKeeper& dev
   for (PoolVolumes::CutRequest& request : requests) {
     ASSIGN_OR_RETURN(request.mounted,
                      MountedForWriting(paths, devices, kernel, request.volume, call));
+    request.writer = WriterByRecord(devices, request.volume);
   }
   return OkStatus();
 }
