@@ -69,6 +69,10 @@ Status CheckHadByReaders(const CopyDevice& request, const std::string& what) {
                    DoCheckDeviceUse({request.device, request.expected.device_major,
                                      request.expected.device_minor}));
   if (!users.in_use) return OkStatus();
+  // It may be a copy that goes on without its agent, and will end.
+  if (users.holders.empty() && !request.only_look) {
+    return Error::NotApplied(Code::kUnavailable, what + ": somebody has it for himself");
+  }
   return DeviceRefusal(what, users.holders.empty()
                                  ? "somebody has it for himself: a mount in another namespace, "
                                    "swap, or a program"

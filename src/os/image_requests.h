@@ -334,8 +334,9 @@ struct CopyFile {
 // zeros too) and errors it has. Besides these, not applied: InvalidArgument, unless `bytes` and
 // `from_offset` are whole blocks of 4096 bytes; OutOfRange, if the device has fewer;
 // FailedPrecondition for another device than `expected`, and, naming who it is, while it is mounted
-// for writing or somebody has it for himself. That is FailedPrecondition, maybe applied, if it is
-// found once all was copied. Source: open(2) (O_EXCL, O_DIRECT).
+// for writing or somebody has it for himself; but Unavailable, unless with `only_look`, if nobody
+// knows who has it: it may be another copy. After all was copied beside readers the same is asked
+// again, and is maybe applied then. Source: open(2) (O_EXCL, O_DIRECT).
 struct CopyDevice {
   using Answer = FileExtent;
   static constexpr const char* kName = "CopyDevice";

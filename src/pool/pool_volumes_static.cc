@@ -71,8 +71,10 @@ Status PoolVolumes::PrepareListed(const CutRequest& request, PoolVolumeRecord& s
   }
   const Result<IdentifiedDevice> device = FindStaticDevice(parts_.kernel, source, call);
   if (!device.ok()) return AboutFilesOf(source.id, device.error());
-  if (const Status idle = CheckNobodyWrites(parts_.kernel, source, *device, call); !idle.ok()) {
-    return AboutFilesOf(source.id, idle.error()).With(shown);
+  // Whoever copies it has it for himself meanwhile, and looks himself.
+  if (CheckNotCopied(source.id).ok()) {
+    const Status idle = CheckNobodyWrites(parts_.kernel, source, *device, call);
+    if (!idle.ok()) return AboutFilesOf(source.id, idle.error()).With(shown);
   }
   if (device->block_bytes > kPoolBlockBytes) {
     return PoolRefusal(shown + ", whose blocks have " + BytesForPeople(device->block_bytes) +

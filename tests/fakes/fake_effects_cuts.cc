@@ -231,6 +231,9 @@ Result<FileExtent> FakeEffects::operator()(const CopyDevice& request) {
   if (const std::string other = IdentityDifference(request.expected, now); !other.empty()) {
     return Refuse(what, other, Code::kFailedPrecondition);
   }
+  if (device->claimed && !request.only_look) {
+    return Refuse(what, "somebody has it for himself", Code::kUnavailable);
+  }
   RETURN_IF_ERROR(CheckHadByReaders(*device, what));
   if (request.only_look) return FileExtent{};
   if (offset > request.bytes) return Refuse(what, "it ends before that", Code::kOutOfRange);
