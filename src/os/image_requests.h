@@ -329,14 +329,13 @@ struct CopyFile {
 // nobody mounts it; but if it is mounted for readers alone already it is copied beside them.
 // Whoever opens a device without a claim may write to it: this cannot see it.
 //
-// With `only_look` everything is checked and nothing is copied; the answer is empty. Else the file
-// is made, and is gone on with, as CopyFile does it, whose progress, rate (all bytes are counted,
-// zeros too) and errors it has. Besides these, not applied: InvalidArgument, unless `bytes` and
-// `from_offset` are whole blocks of 4096 bytes; OutOfRange, if the device has fewer;
-// FailedPrecondition for another device than `expected`, and, naming who it is, while it is mounted
-// for writing or somebody has it for himself; but Unavailable, unless with `only_look`, if nobody
-// knows who has it: it may be another copy. After all was copied beside readers the same is asked
-// again, and is maybe applied then. Source: open(2) (O_EXCL, O_DIRECT).
+// With `only_look` all is checked and nothing is copied; the answer is empty. Else the file is made
+// and gone on with as by CopyFile, with its progress, rate (zeros count, too) and errors. Besides,
+// not applied: InvalidArgument, unless `bytes` and `from_offset` are whole blocks of 4096 bytes;
+// OutOfRange, if the device has fewer; FailedPrecondition for another device, and, saying who it
+// is, while it is mounted for writing or somebody has it for himself; without `only_look` it is
+// Unavailable if nobody knows who, as it may be another copy. Beside readers all this is asked
+// again at the end, and is maybe applied then. Source: open(2) (O_EXCL, O_DIRECT).
 struct CopyDevice {
   using Answer = FileExtent;
   static constexpr const char* kName = "CopyDevice";
