@@ -166,13 +166,13 @@ Result<MadeArtefact> PoolVolumes::MakeFrom(const VolumeContent& content, Making&
     return BadContent("volume " + record.id + " cannot be made of snapshot " + cut.id +
                       ": it is of another pool, another mode, or larger");
   }
+  // The row of a listed device does not say what sectors it has, and its cut does.
+  if (cut.block_bytes != 0) record.block_bytes = cut.block_bytes;
   // Of what an earlier call has left nobody knows of which cut it is.
   if (making.is_repeat) RETURN_IF_ERROR(making.backend.Discard(record, making.call));
   ASSIGN_OR_RETURN(MadeArtefact made,
                    making.backend.Materialize(record, making.parameters, cut, making.call));
   record.family = made.shares_blocks ? cut.family : record.id;
-  // Until a device is cut its row does not say them.
-  if (cut.block_bytes != 0) record.block_bytes = cut.block_bytes;
   record.filesystem = FilesystemOfCopy(cut);
   return made;
 }
