@@ -31,8 +31,10 @@ class OwnStaticSnapshotsTest : public OwnStaticFixture {
  protected:
   OwnStaticSnapshotsTest() : OwnStaticFixture(1024 * kMiB) {}
 
-  // A megabyte each second: a copy is under way as long as a test needs it.
-  static constexpr int64_t kSlow = int64_t{1} << 20;
+  // So much each second: a copy is under way as long as a test needs it, or until the worker of a
+  // killed agent has ended it.
+  static constexpr int64_t kSlow = 1 * kMiB;
+  static constexpr int64_t kSlowForAWhile = 8 * kMiB;
 
   struct Asked {
     std::string error;
@@ -118,8 +120,8 @@ class OwnStaticSnapshotsTest : public OwnStaticFixture {
     return asked.snapshot;
   }
   // What a slow copy is made of, and until some of it is certainly on the disk.
-  void StartSlowCopy(::csi::v1::Snapshot* snapshot) {
-    settings["copy-bandwidth"] = std::to_string(kSlow);
+  void StartSlowCopy(::csi::v1::Snapshot* snapshot, int64_t bytes_per_second = kSlow) {
+    settings["copy-bandwidth"] = std::to_string(bytes_per_second);
     ASSERT_NO_FATAL_FAILURE(StartWithDevice(/*is_block=*/true));
     ASSERT_NO_FATAL_FAILURE(FillDevice('a', device_bytes_));
     *snapshot = CutSlowly("slow");
@@ -243,7 +245,7 @@ TEST_F(OwnStaticSnapshotsTest, WhoeverHasTheDeviceElsewhereIsNamedAndAReaderHold
 
 TEST_F(OwnStaticSnapshotsTest, AKillAmidTheCopyLosesNothing) {
   ::csi::v1::Snapshot slow;
-  ASSERT_NO_FATAL_FAILURE(StartSlowCopy(&slow));
+  ASSERT_NO_FATAL_FAILURE(StartSlowCopy(&slow, kSlowForAWhile));
   ASSERT_NO_FATAL_FAILURE(RestartFast());
   EXPECT_EQ(Cut("slow"), slow.snapshot_id());
   EXPECT_TRUE(IsSameAsDevice(Image(slow.snapshot_id())));
@@ -279,7 +281,7 @@ TEST_F(OwnStaticSnapshotsTest, ADeviceThatShrinksAmidTheCopyFailsIt) {
 TEST_F(OwnStaticSnapshotsTest, ADeviceThatIsAwayAfterAKillAmidTheCopyFailsIt) {
   link_ = "/dev/" + std::filesystem::path(scratch()).filename().string();
   ::csi::v1::Snapshot slow;
-  ASSERT_NO_FATAL_FAILURE(StartSlowCopy(&slow));
+  ASSERT_NO_FATAL_FAILURE(StartSlowCopy(&slow, kSlowForAWhile));
   ASSERT_EQ(::unlink(link_.c_str()), 0);
   ASSERT_NO_FATAL_FAILURE(RestartFast());
   std::string why;
