@@ -39,6 +39,11 @@ class StaticSnapshotsTest : public SnapshotFixture {
     RestartSnapshots();
     volumes_->ListStatic({"db"});
   }
+  // Of the copy itself: the look before it is about no file of the pool.
+  void LoseNextCopy() {
+    node_.FailNextBelow("CopyDevice", kPoolPath,
+                        Error::MaybeApplied(Code::kUnavailable, "the worker died"));
+  }
   void RunLong() { scheduler_.RunFor(std::chrono::minutes(2)); }
 };
 
@@ -97,7 +102,7 @@ TEST_F(StaticSnapshotsTest, ARawDeviceThatIsStagedForWritingIsNotCut) {
 
 TEST_F(StaticSnapshotsTest, NobodyGetsTheDeviceForWritingUntilItIsCopiedOverARestartToo) {
   const std::string id = Take();
-  node_.CutOffNext("CopyDevice");
+  LoseNextCopy();
   const ::csi::v1::Snapshot made = Cut("one", id);
   EXPECT_FALSE(made.ready_to_use());
   EXPECT_EQ(StageIt(id), StatusCode::FAILED_PRECONDITION);
@@ -130,7 +135,7 @@ TEST_F(StaticSnapshotsTest, OfAnotherBackendNothingIsMadeOfADevice) {
 
 TEST_F(StaticSnapshotsTest, ADeviceThatIsNotListedAnyMoreIsNotCutAndNotCopiedOn) {
   const std::string id = Take();
-  node_.CutOffNext("CopyDevice");
+  LoseNextCopy();
   const std::string made = Cut("one", id).snapshot_id();
   RestartSnapshots();
   RunLong();
