@@ -271,6 +271,11 @@ Result<IdentifiedDevice> DoIdentifyDevice(const IdentifyDevice& request) {
   IdentifiedDevice answer;
   ASSIGN_OR_RETURN(answer.facts, ReadDeviceFacts(device.get(), shown));
   ASSIGN_OR_RETURN(answer.read_only, IsReadOnlyDevice(device.get(), shown));
+  int block_bytes = 0;
+  if (::ioctl(device.get(), BLKSSZGET, &block_bytes) != 0) {
+    return Error::FromErrno(errno, "block size of " + shown, Outcome::kNotApplied);
+  }
+  answer.block_bytes = static_cast<uint32_t>(block_bytes);
   std::array<char, PATH_MAX> path;
   const ssize_t size = ::readlink(ProcFdPath(node.get()).c_str(), path.data(), path.size());
   if (size < 0) return Error::FromErrno(errno, "resolve " + shown, Outcome::kNotApplied);

@@ -11,8 +11,8 @@
 #include "base/strings.h"
 #include "os/block_device.h"
 #include "os/loop_devices.h"
+#include "os/read_ahead.h"
 #include "os/sysfs.h"
-#include "os/write_file.h"
 
 namespace volumed {
 namespace {
@@ -50,16 +50,9 @@ class LoopChange {
     return ParseInt64(ReadAttribute(sysfs_ + attribute).value_or("")).value_or(0);
   }
 
-  // The kernel keeps whole pages, and as a number of 32 bits.
   Status CheckReadAhead() const {
-    if (!request_.read_ahead_kib) return OkStatus();
-    const int64_t page_kib = ::sysconf(_SC_PAGESIZE) / 1024;
-    const int64_t wanted = *request_.read_ahead_kib;
-    if (wanted >= 0 && wanted <= kMostReadAheadKib && wanted % page_kib == 0) return OkStatus();
-    return Error::NotApplied(Code::kInvalidArgument,
-                             what_ + ": it cannot read " + std::to_string(wanted) +
-                                 " KiB ahead: whole pages of " + std::to_string(page_kib) +
-                                 " KiB, and 1 GiB at most");
+    return request_.read_ahead_kib ? CheckReadAheadKib(*request_.read_ahead_kib, what_)
+                                   : OkStatus();
   }
 
   Status SetDirect() {
@@ -73,16 +66,8 @@ class LoopChange {
   }
 
   Status SetReadAhead() {
-    constexpr char kAttribute[] = "/queue/read_ahead_kb";
-    if (!request_.read_ahead_kib || Shown(kAttribute) == *request_.read_ahead_kib) {
-      return OkStatus();
-    }
-    const WriteAttribute write{SafePath{sysfs_ + "/queue", "read_ahead_kb"},
-                               std::to_string(*request_.read_ahead_kib)};
-    RETURN_IF_ERROR(DoWriteAttribute(write).With(what_ + ", its read-ahead"));
-    return Shown(kAttribute) == *request_.read_ahead_kib
-               ? OkStatus()
-               : Status(ShownOtherwise("another read-ahead"));
+    return request_.read_ahead_kib ? WriteReadAhead(sysfs_, *request_.read_ahead_kib, what_)
+                                   : OkStatus();
   }
 
   const ConfigureLoop& request_;

@@ -299,12 +299,14 @@ struct IdentifiedDevice {
   // Where the kernel has put the device's node: a path that stays when somebody's bind of the node
   // goes, which `path` may be. It is `path` if there is no such node.
   std::string node = {};
+  uint32_t block_bytes = 0;  // of its logical blocks: nothing smaller is read or written
   static void WireFields(auto& v, auto& m) {
     v(1, m.facts);
     v(2, m.path);
     v(3, m.read_only);
     v.NotSent(m.pin);  // a worker sends it beside the message
     v(4, m.node);
+    v(5, m.block_bytes);
   }
 };
 

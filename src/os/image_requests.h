@@ -1,6 +1,7 @@
 // The requests of the Kernel seam that are about files which hold a whole device's content
-// (images), about the loop devices on them, and about a lock that its holder takes to the grave;
-// with their answers. Part of os/kernel_requests.h, which lists them in AnyRequest.
+// (images), about the loop devices on them, about what a device is copied to and how far it is read
+// ahead, and about a lock that its holder takes to the grave; with their answers. Part of
+// os/kernel_requests.h, which lists them in AnyRequest.
 //
 // A file is opened once, and must be the expected one: every request with an `expected` that has an
 // inode refuses another file (FailedPrecondition, not applied), whatever its path says. Without an
@@ -155,6 +156,27 @@ struct ConfigureLoop {
   }
 };
 
+// Sets how much the kernel reads ahead of whoever reads a block device in order, and reads it back.
+// It is a setting of the whole disk, also for a partition; files that are open keep what they have.
+// Errors: NotFound; FailedPrecondition, not applied, for another device than `expected`, of which
+// everything is compared except the size; InvalidArgument and Internal as ConfigureLoop's.
+// Source: Linux Documentation/ABI/stable/sysfs-block (read_ahead_kb).
+struct SetReadAhead {
+  using Answer = Done;
+  static constexpr const char* kName = "SetReadAhead";
+  static constexpr uint32_t kWireNumber = 70;
+  static constexpr LaneKind kLane = LaneKind::kDevice;
+  static constexpr bool kMustFinish = false;
+  std::string device;
+  DeviceIdentity expected;
+  int64_t kib = 0;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.device);
+    v(2, m.expected);
+    v(3, m.kib);
+  }
+};
+
 // A file after something was done to it.
 struct FileExtent {
   static constexpr uint32_t kWireNumber = 31;
@@ -299,6 +321,42 @@ struct CopyFile {
     v(3, m.to);
     v(4, m.from_offset);
     v(5, m.bytes_per_second);
+  }
+};
+
+// Copies the beginning of a block device, `bytes` of it, to a file; blocks of zeros become holes.
+// The device is read past the kernel's cache. While this runs it is claimed (O_EXCL), so that
+// nobody mounts it; but if it is mounted for readers alone already it is copied beside them.
+// Whoever opens a device without a claim may write to it: this cannot see it.
+//
+// With `only_look` all is checked and nothing is copied; the answer is empty. Else the file is made
+// and gone on with as by CopyFile, with its progress, rate (zeros count, too) and errors. Besides,
+// not applied: InvalidArgument, unless `bytes` and `from_offset` are whole blocks of 4096 bytes;
+// OutOfRange, if the device has fewer; FailedPrecondition for another device, and, saying who it
+// is, while it is mounted for writing or somebody has it for himself; without `only_look` it is
+// Unavailable if nobody knows who, as it may be another copy. Beside readers all this is asked
+// again at the end, and is maybe applied then. Source: open(2) (O_EXCL, O_DIRECT).
+struct CopyDevice {
+  using Answer = FileExtent;
+  static constexpr const char* kName = "CopyDevice";
+  static constexpr uint32_t kWireNumber = 71;
+  static constexpr LaneKind kLane = LaneKind::kWalks;
+  static constexpr bool kMustFinish = false;
+  std::string device;
+  DeviceIdentity expected;
+  SafePath to;
+  int64_t bytes = 0;
+  int64_t from_offset = 0;
+  int64_t bytes_per_second = 0;  // 0: no limit
+  bool only_look = false;
+  static void WireFields(auto& v, auto& m) {
+    v(1, m.device);
+    v(2, m.expected);
+    v(3, m.to);
+    v(4, m.bytes);
+    v(5, m.from_offset);
+    v(6, m.bytes_per_second);
+    v(7, m.only_look);
   }
 };
 

@@ -511,17 +511,16 @@ struct RunProgram {
 };
 
 // Every request; kWireNumber tells them apart on the wire, not their order here.
-using AnyRequest =
-    std::variant<ListMounts, ProbeFeatures, Mount, BindMount, Remount, Unmount, MakeShared, Stat,
-                 StatFs, Usage, ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory,
-                 RemoveFile, RemoveTree, ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice,
-                 FormatDevice, CheckFilesystem, CheckDeviceUse, RunProgram, MakeSymlink, ReadLink,
-                 IdentifyDevice, DetachLoops, GrowFilesystem, FlushDevice, WriteFile,
-                 WriteAttribute, IdentifyStorage, MarkStorage, EnsureVolume, RemoveVolume,
-                 PrepareSubPath, RemoveSubPaths, RemoveSkeleton, Batch, AttachLoop, ListLoops,
-                 ConfigureLoop, SetFileSize, TakeFileLock, CloneFile, CopyFile, ListExtents,
-                 CutFrozen, ThawFilesystem, ChangeFilesystemUuid, MakeSubvolume, RemoveSubvolume,
-                 SetTreeQuota, ReadTreeQuota, SetIoLimits, MoveDirectory, CopyTree>;
+using AnyRequest = std::variant<
+    ListMounts, ProbeFeatures, Mount, BindMount, Remount, Unmount, MakeShared, Stat, StatFs, Usage,
+    ChangeOwnership, MakeDirectory, MakeFile, RemoveDirectory, RemoveFile, RemoveTree,
+    ListDirectory, ReadFile, WriteAtomicPayload, ProbeDevice, FormatDevice, CheckFilesystem,
+    CheckDeviceUse, RunProgram, MakeSymlink, ReadLink, IdentifyDevice, DetachLoops, GrowFilesystem,
+    FlushDevice, WriteFile, WriteAttribute, IdentifyStorage, MarkStorage, EnsureVolume,
+    RemoveVolume, PrepareSubPath, RemoveSubPaths, RemoveSkeleton, Batch, AttachLoop, ListLoops,
+    ConfigureLoop, SetFileSize, TakeFileLock, CloneFile, CopyFile, ListExtents, CutFrozen,
+    ThawFilesystem, ChangeFilesystemUuid, MakeSubvolume, RemoveSubvolume, SetTreeQuota,
+    ReadTreeQuota, SetIoLimits, MoveDirectory, CopyTree, SetReadAhead, CopyDevice>;
 
 // What a call that succeeded answers: the alternative is the request's Answer.
 using AnyAnswer =

@@ -7,6 +7,7 @@
 #include "os/cgroup_limits.h"
 #include "os/composites.h"
 #include "os/cut_frozen.h"
+#include "os/device_copy.h"
 #include "os/device_probe.h"
 #include "os/extents.h"
 #include "os/file_clone.h"
@@ -26,6 +27,7 @@
 #include "os/move_directory.h"
 #include "os/ownership_walk.h"
 #include "os/program.h"
+#include "os/read_ahead.h"
 #include "os/remove_tree.h"
 #include "os/safe_open.h"
 #include "os/storage_identity.h"
@@ -116,6 +118,10 @@ struct Effects {
   Result<FileExtent> operator()(const CloneFile& r) const { return DoCloneFile(r, features); }
   Result<FileExtent> operator()(const CopyFile& r) const {
     return DoCopyFile(r, features, options);
+  }
+  Result<Done> operator()(const SetReadAhead& r) const { return DoSetReadAhead(r); }
+  Result<FileExtent> operator()(const CopyDevice& r) const {
+    return DoCopyDevice(r, features, options);
   }
   Result<ExtentList> operator()(const ListExtents& r) const { return DoListExtents(r, features); }
   Result<FrozenCut> operator()(const CutFrozen& r) const {

@@ -326,7 +326,7 @@ Result<std::string> FindLoopOn(int file, const std::string& what) {
 }
 
 Result<PrivateLoop> AttachPrivateLoop(int file, const std::string& what) {
-  ASSIGN_OR_RETURN(OpenLoop loop, AttachFree(file, LO_FLAGS_AUTOCLEAR, kLargestBlock, what));
+  ASSIGN_OR_RETURN(OpenLoop loop, AttachFree(file, LO_FLAGS_AUTOCLEAR, kSmallestBlock, what));
   return PrivateLoop{"/dev/" + loop.name, std::move(loop.device)};
 }
 

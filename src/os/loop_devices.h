@@ -35,7 +35,8 @@ struct PrivateLoop {
   std::string path;
   Descriptor device;
 };
-// Of blocks of 4096 bytes, and through the file's cache. Errors, not applied: as AttachLoop's.
+// Of blocks of 512 bytes, from which a filesystem mounts whatever sectors it was made with, and
+// through the file's cache. Errors, not applied: as AttachLoop's.
 Result<PrivateLoop> AttachPrivateLoop(int file, const std::string& what);
 
 }  // namespace volumed

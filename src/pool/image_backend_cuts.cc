@@ -9,6 +9,7 @@
 #include "pool/image_backend.h"
 
 #include "base/byte_text.h"
+#include "pool/static_backend.h"
 
 namespace volumed {
 namespace {
@@ -47,7 +48,8 @@ Result<bool> ImageBackend::HasDevice(const PoolId& id, const CallOptions& call) 
 Status ImageBackend::CheckTogether(const std::vector<CutWish>& wishes, const CallOptions& call) {
   if (wishes.size() < 2) return OkStatus();
   for (const CutWish& wish : wishes) {
-    if (!wish.source.is_block) continue;
+    const bool is_image = wish.source.backend == PoolBackendKind::kImage;
+    if (!wish.source.is_block || !is_image) continue;
     ASSIGN_OR_RETURN(const bool has_device, HasDevice(IdOf(wish.source), call));
     if (!has_device) continue;
     return CannotBeCut(wish,
@@ -59,6 +61,10 @@ Status ImageBackend::CheckTogether(const std::vector<CutWish>& wishes, const Cal
 
 // Nothing is copied here: its source is not written to before it is.
 Result<MadeCut> ImageBackend::PromiseCopy(const CutWish& wish, const CallOptions& call) {
+  // Whoever has it cut has made sure that nobody can write to it.
+  if (wish.source.backend == PoolBackendKind::kStatic) {
+    return MadeCut{.artefact = WholeDevice(wish.source), .was_frozen = false, .is_copy = true};
+  }
   const PoolId source = IdOf(wish.source);
   if (wish.mounted) {
     return CannotBeCut(wish,
@@ -182,6 +188,12 @@ Result<std::vector<MadeCut>> ImageBackend::Cut(const std::vector<CutWish>& wishe
 
 Result<MadeArtefact> ImageBackend::CopyCut(const PoolCutRecord& cut, const PoolVolumeRecord& source,
                                            int64_t bytes_per_second, const CallOptions& call) {
+  if (source.backend == PoolBackendKind::kStatic) {
+    ASSIGN_OR_RETURN(const FileExtent file,
+                     CopyStaticDevice(kernel_, source, cut, layout_.Image(IdOf(cut)),
+                                      bytes_per_second, ToTheEnd(call)));
+    return ArtefactOf(file);
+  }
   const CopyFile copy{.from = layout_.Image(IdOf(source)),
                       .expected = source.object,
                       .to = layout_.Image(IdOf(cut)),

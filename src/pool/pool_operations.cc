@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/printable_text.h"
 #include "mounter/mount_refs.h"
 #include "operation/call_options.h"
 #include "operation/device_use.h"
@@ -313,6 +314,16 @@ Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& pa
   }
   mounted = {std::move(place), bind->device_major, bind->device_minor, /*is_bind=*/true};
   return mounted;
+}
+
+std::string WriterByRecord(const DeviceRecordKeeper& devices, const std::string& id) {
+  const std::optional<DeviceRecord> device = devices.Find(PoolDeviceName(id));
+  if (!device || IsGone(*device)) return "";
+  const std::optional<VolumeSpec> spec = ReadRecordedVolume(device->volume_json);
+  if (spec && IsReadOnlyPoolVolume(*spec)) return "";
+  const std::optional<SafePath> place = GivenPlaceOf(*device);
+  if (!place) return "a pod of this node has it for writing";
+  return "it is staged for writing at " + PrintableText(place->Display());
 }
 
 std::string PodOfPublication(const PodVolumeRecord& record) {

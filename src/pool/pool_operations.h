@@ -108,6 +108,10 @@ Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& pa
                                                           Kernel& kernel, const std::string& id,
                                                           const CallOptions& call);
 
+// Who has the volume's device for writing, mounted or raw, by the records of this node, for people;
+// "" if nobody has. REQUIRES: as MountedForWriting. Threads: any. Blocks: never.
+std::string WriterByRecord(const DeviceRecordKeeper& devices, const std::string& id);
+
 // The uid of the pod that has the volume by its row: the one that a CO has named when it published
 // it, if there is a place that it gave; "" if it named none. Pure; threads: any.
 std::string PodOfPublication(const PodVolumeRecord& record);

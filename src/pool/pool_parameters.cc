@@ -299,12 +299,13 @@ IoLimits LimitsOf(const PoolTuning& tuning) {
 }
 
 Status CheckTuning(const PoolTuning& tuning, PoolBackendKind backend) {
-  const bool is_of_loop = tuning.direct_io || tuning.read_ahead_kib;
+  const bool reads_ahead = tuning.read_ahead_kib && backend != PoolBackendKind::kStatic;
+  const bool is_of_loop = tuning.direct_io || reads_ahead;
   const bool needs_loop = is_of_loop || (HasThrottle(tuning) && backend != PoolBackendKind::kLvm);
   const bool has_device = !IsTree(backend) && backend != PoolBackendKind::kExport;
   if (needs_loop && backend != PoolBackendKind::kImage) {
     std::string key = "directIO";
-    if (!tuning.direct_io) key = tuning.read_ahead_kib ? "readAheadKiB" : "throttle";
+    if (!tuning.direct_io) key = reads_ahead ? "readAheadKiB" : "throttle";
     return Error::NotApplied(Code::kInvalidArgument,
                              "mutable parameter " + Quoted(key, kShownBytes) +
                                  " cannot be set: a volume of backend " +

@@ -306,6 +306,7 @@ class PoolVolumes {
     std::string volume;
     std::string cut;  // NewCutId()
     std::optional<CutWish::Mounted> mounted;
+    std::string writer = {};  // who can write to it now, for people; empty: nobody of this node
   };
   // Cuts the volumes at one moment under these ids, or none; one answer each, in their order. A cut
   // that is no whole copy yet (IsWhole) needs CopyCut(), and its volume is pinned until then. The
@@ -314,7 +315,9 @@ class PoolVolumes {
   // no cut counts and what is left goes by itself, or by Discard(); FailedPrecondition, not
   // applied, for volumes of several pools, for one that is made, deleted or pinned, and for one
   // that was used while nobody noted its filesystem; AlreadyExists, not applied, for an id that is
-  // taken; ResourceExhausted.
+  // taken; ResourceExhausted. A listed device is copied: its cut is one of an image of its pool.
+  // FailedPrecondition, not applied, naming who it is, while anybody can write to it, and for an
+  // export.
   Result<std::vector<PoolCutRecord>> Cut(const std::vector<CutRequest>& requests,
                                          const CutLimits& limits, const CallOptions& call)
       EXCLUDES(mu_);
@@ -427,6 +430,11 @@ class PoolVolumes {
   Status ApplyTuning(Held& held, const PoolTuning& before, const PoolTuning& tuning,
                      const std::set<std::string>& pods) EXCLUDES(mu_);
   bool IsListedStatic(const std::string& name) const EXCLUDES(mu_);
+  // Errors: FailedPrecondition, not applied, of a volume that was listed and is not any more.
+  Status CheckStillListed(const PoolVolumeRecord& volume) const EXCLUDES(mu_);
+  // Before a listed volume is cut; says in the record what sectors its cut has. Errors: as Cut().
+  Status PrepareListed(const CutRequest& request, PoolVolumeRecord& source, const CallOptions& call)
+      EXCLUDES(mu_);
   Result<PoolVolumeRecord> MeetStatic(const StaticVolume& wish, const IdentifiedDevice& device,
                                       const std::string& id) EXCLUDES(mu_);
   Result<PoolVolumeRecord> NewStatic(const StaticVolume& wish, const IdentifiedDevice& device,
@@ -472,6 +480,7 @@ class PoolVolumes {
       EXCLUDES(mu_);
   Status AddSource(const CutRequest& request, Cutting& cutting, const CallOptions& call)
       EXCLUDES(mu_);
+  static Result<std::map<PoolId, MadeArtefact>> MeasureSources(const Cutting& cutting);
   Status WriteCutting(Cutting& cutting) EXCLUDES(mu_);
   // What is left of a cut that failed so.
   Error TakeBackCut(Cutting& cutting, const Error& error) EXCLUDES(mu_);

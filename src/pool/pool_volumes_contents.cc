@@ -6,6 +6,7 @@
 
 #include "base/random.h"
 #include "pool/pool_volumes_parts.h"
+#include "pool/static_backend.h"
 
 namespace volumed {
 namespace {
@@ -40,7 +41,7 @@ ContentSource SourceOf(const PoolCutRecord& cut) {
 ContentSource SourceOf(const PoolVolumeRecord& volume) {
   return {.shown = "volume " + volume.id,
           .pool = volume.pool,
-          .backend = volume.backend,
+          .backend = CutBackendOf(volume.backend),
           .is_block = volume.is_block,
           .bytes = std::max(volume.capacity_bytes, volume.target_bytes),
           .fs_type = volume.filesystem.type,
@@ -59,7 +60,9 @@ Status TakeSource(const ContentSource& source, const PoolVolumeWish& wish,
                                                         "to be a block volume"));
   }
   if (IsListed(source.backend)) {
-    return BadContent(source.shown + " is listed in the configuration, and is not copied");
+    return BadContent(source.shown +
+                      " is a listed export, and is not copied: its files are its "
+                      "server's");
   }
   if (parameters.pool.empty()) parameters.pool = source.pool;
   if (parameters.pool != source.pool) {
@@ -69,7 +72,10 @@ Status TakeSource(const ContentSource& source, const PoolVolumeWish& wish,
                       parameters.pool);
   }
   if (parameters.backend != source.backend) {
-    return BadContent(source.shown + " is of another backend than the new volume");
+    return BadContent(source.shown + " gives volumes of backend " +
+                      std::string(PoolBackendName(source.backend)) +
+                      ", and the new volume is to be of backend " +
+                      std::string(PoolBackendName(parameters.backend)));
   }
   const std::string& inherited = source.fs_type.empty() ? source.first_fs_type : source.fs_type;
   const bool is_said = wish.parameters.contains(kPoolFsTypeParameter);
@@ -160,6 +166,8 @@ Result<MadeArtefact> PoolVolumes::MakeFrom(const VolumeContent& content, Making&
     return BadContent("volume " + record.id + " cannot be made of snapshot " + cut.id +
                       ": it is of another pool, another mode, or larger");
   }
+  // The row of a listed device does not say what sectors it has, and its cut does.
+  if (cut.block_bytes != 0) record.block_bytes = cut.block_bytes;
   // Of what an earlier call has left nobody knows of which cut it is.
   if (making.is_repeat) RETURN_IF_ERROR(making.backend.Discard(record, making.call));
   ASSIGN_OR_RETURN(MadeArtefact made,

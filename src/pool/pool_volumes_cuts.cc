@@ -17,7 +17,7 @@ constexpr int64_t kLeastCopy = int64_t{1} << 20;
 
 // A filesystem that is there and on nobody's record would be taken for a blank volume.
 Status CheckFilesystemKnown(const PoolVolumeRecord& source) {
-  const bool has_own = !source.is_block && !IsTree(source.backend);
+  const bool has_own = !source.is_block && !IsTree(source.backend) && !IsListed(source.backend);
   if (!has_own || !source.used || !source.filesystem.type.empty()) return OkStatus();
   return PoolRefusal("volume " + source.id +
                      " was opened, and it is not on record which filesystem it has: it can be cut "
@@ -45,7 +45,7 @@ PoolCutRecord CutRecordOf(const CutWish& wish, const MadeArtefact& there, int64_
   cut.pool = source.pool;
   cut.volume = source.id;
   cut.state = PoolCutState::kCutting;
-  cut.backend = source.backend;
+  cut.backend = CutBackendOf(source.backend);
   // What a directory may have at most can be less than its size, and a logical volume is made of
   // whole extents.
   const bool is_exact = !IsTree(source.backend) && source.backend != PoolBackendKind::kLvm;
@@ -138,13 +138,11 @@ Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
   PoolVolumeRecord& source = held.record;
   RETURN_IF_ERROR(CheckUsable(source));
   RETURN_IF_ERROR(CheckNotInline(source));
-  if (IsListed(source.backend)) {
-    return PoolRefusal("volume " + source.id + " is " + ShownSource(source) +
-                       ", of which this pool makes no snapshots");
-  }
+  if (IsListed(source.backend)) RETURN_IF_ERROR(PrepareListed(request, source, call));
   RETURN_IF_ERROR(CheckFilesystemKnown(source));
   const Pool* const pool = PoolNamed(source.pool);
-  if (cutting.pool != nullptr && (cutting.pool != pool || cutting.backend != held.backend)) {
+  ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(*pool, CutBackendOf(source.backend)));
+  if (cutting.pool != nullptr && (cutting.pool != pool || cutting.backend != backend)) {
     return PoolRefusal("volumes " + cutting.wishes.front().source.id + " and " + source.id +
                        " are not of one pool, and cannot be cut at one moment");
   }
@@ -164,15 +162,16 @@ Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
   if (!source.filesystem.new_uuid.empty()) RETURN_IF_ERROR(NameCopy(held, *pool));
   if (cutting.pool == nullptr) {
     cutting.pool = pool;
-    cutting.backend = held.backend;
+    cutting.backend = backend;
     cutting.call = InPool(call, *pool);
   }
   cutting.call = InPool(InPool(cutting.call, *pool, source.id), *pool, request.cut);
-  cutting.wishes.push_back({.source = source,
-                            .cut = {},
-                            .mounted = request.mounted,
-                            .way = held.parameters.snapshots,
-                            .consistency = held.parameters.consistency});
+  cutting.wishes.push_back(
+      {.source = source,
+       .cut = {},
+       .mounted = request.mounted,
+       .way = IsListed(source.backend) ? PoolCutWay::kCopy : held.parameters.snapshots,
+       .consistency = held.parameters.consistency});
   cutting.wishes.back().cut.id = request.cut;
   cutting.sources.push_back(std::move(held));
   cutting.cuts.push_back(std::move(taken));
@@ -186,19 +185,32 @@ Result<PoolVolumes::Cutting> PoolVolumes::PrepareCut(const std::vector<CutReques
   }
   Cutting cutting;
   for (const CutRequest& request : requests) RETURN_IF_ERROR(AddSource(request, cutting, call));
-  std::vector<PoolId> ids;
-  for (const CutWish& wish : cutting.wishes) ids.push_back(ParsePoolId(wish.source.id).value());
-  ASSIGN_OR_RETURN(const auto measured,
-                   cutting.backend->Measure(ids, OfDamaged::kError, cutting.call));
-  for (size_t at = 0; at < ids.size(); ++at) {
-    const auto there = measured.find(ids[at]);
+  ASSIGN_OR_RETURN(const auto measured, MeasureSources(cutting));
+  for (CutWish& wish : cutting.wishes) {
+    const auto there = measured.find(ParsePoolId(wish.source.id).value());
     if (there == measured.end() || there->second.size_bytes <= 0) {
-      return PoolRefusal("the files of volume " + ids[at].ToString() + " are not there");
+      return PoolRefusal("the files of volume " + wish.source.id + " are not there");
     }
-    CutWish& wish = cutting.wishes[at];
     wish.cut = CutRecordOf(wish, there->second, parts_.clock.WallUnixMillis());
   }
   return cutting;
+}
+
+// A copy of a device has no more than that, and nobody knows how much less before it is read.
+Result<std::map<PoolId, MadeArtefact>> PoolVolumes::MeasureSources(const Cutting& cutting) {
+  std::vector<PoolId> ids;
+  std::map<PoolId, MadeArtefact> measured;
+  for (const CutWish& wish : cutting.wishes) {
+    const PoolId id = ParsePoolId(wish.source.id).value();
+    if (IsListed(wish.source.backend)) {
+      measured[id] = WholeDevice(wish.source);
+    } else {
+      ids.push_back(id);
+    }
+  }
+  ASSIGN_OR_RETURN(auto files, cutting.backend->Measure(ids, OfDamaged::kError, cutting.call));
+  measured.merge(files);
+  return measured;
 }
 
 // Keeps the place in the pool until the rows say that it is promised.
@@ -274,6 +286,7 @@ Status PoolVolumes::CopyCut(const std::string& id, int64_t bytes_per_second,
     return PoolRefusal("snapshot " + id + " is " + std::string(PoolCutStateName(cut.state)));
   }
   ASSIGN_OR_RETURN(const PoolVolumeRecord source, Find(cut.volume));
+  RETURN_IF_ERROR(CheckStillListed(source));
   CallOptions copying = held.call;
   PoolCutRecord seen = cut;
   copying.progress = [&](int64_t bytes) {
@@ -288,10 +301,10 @@ Status PoolVolumes::CopyCut(const std::string& id, int64_t bytes_per_second,
     }
     if (call.progress) call.progress(bytes);
   };
-  ASSIGN_OR_RETURN(const MadeArtefact made,
-                   held.backend->CopyCut(cut, source, bytes_per_second, copying));
-  cut.object = made.object;
-  cut.allocated_bytes = made.allocated_bytes;
+  const Result<MadeArtefact> made = held.backend->CopyCut(cut, source, bytes_per_second, copying);
+  if (!made.ok()) return AboutFilesOf(source.id, made.error());
+  cut.object = made->object;
+  cut.allocated_bytes = made->allocated_bytes;
   cut.copied_bytes = cut.size_bytes;
   if (made.shares_blocks) cut.family = source.family;
   const Status written = WriteCut(cut);

@@ -51,6 +51,47 @@ bool PoolVolumes::IsListedStatic(const std::string& name) const {
   return listed_static_.contains(name);
 }
 
+Status PoolVolumes::CheckStillListed(const PoolVolumeRecord& volume) const {
+  if (!IsListed(volume.backend) || IsListedStatic(volume.name)) return OkStatus();
+  return PoolRefusal("volume " + volume.id + " is " + ShownSource(volume) +
+                     ", which is not listed in the configuration any more");
+}
+
+Status PoolVolumes::PrepareListed(const CutRequest& request, PoolVolumeRecord& source,
+                                  const CallOptions& call) {
+  const std::string shown = "volume " + source.id + " is " + ShownSource(source);
+  if (source.backend == PoolBackendKind::kExport) {
+    return PoolRefusal(shown + ", of which no snapshots are made here: its files are its server's");
+  }
+  RETURN_IF_ERROR(CheckStillListed(source));
+  const std::string when = shown + ", which is copied only while nobody can write to it: ";
+  if (!request.writer.empty()) {
+    return PoolRefusal(when + request.writer +
+                       ": take it away there, or have it there for readers");
+  }
+  const Result<IdentifiedDevice> device = FindStaticDevice(parts_.kernel, source, call);
+  if (!device.ok()) return AboutFilesOf(source.id, device.error());
+  // Whoever copies it has it for himself meanwhile, and looks himself.
+  if (CheckNotCopied(source.id).ok()) {
+    const Status idle = CheckNobodyWrites(parts_.kernel, source, *device, call);
+    if (!idle.ok()) return AboutFilesOf(source.id, idle.error()).With(shown);
+  }
+  if (device->block_bytes > kPoolBlockBytes) {
+    return PoolRefusal(shown + ", whose blocks have " + BytesForPeople(device->block_bytes) +
+                       ", which no volume of a pool has");
+  }
+  if (device->block_bytes > 0) source.block_bytes = device->block_bytes;
+  if (source.is_block || !source.filesystem.type.empty()) return OkStatus();
+  // What is on nobody's record has a UUID that its copies would have, too.
+  CallOptions of_device = call;
+  of_device.domain = DeviceDomain(source.source);
+  ASSIGN_OR_RETURN(const DeviceProbe probe,
+                   parts_.kernel.Call(ProbeDevice{device->path}, of_device));
+  if (probe.fs_type.empty()) return OkStatus();
+  return PoolRefusal(shown + ", and it is not on record that it has a " + probe.fs_type +
+                     ": it can be cut once it was mounted");
+}
+
 Result<PoolVolumeRecord> PoolVolumes::TakeStatic(const StaticVolume& wish,
                                                  const CallOptions& call) {
   const std::string name = NameOfStatic(wish.name);

@@ -25,10 +25,7 @@ Result<OpenedVolume> PoolVolumes::Open(const std::string& id, bool read_only,
                                        const CallOptions& call) {
   ASSIGN_OR_RETURN(Held held, HoldThere(id, call));
   RETURN_IF_ERROR(CheckUsable(held.record));
-  if (IsListed(held.record.backend) && !IsListedStatic(held.record.name)) {
-    return PoolRefusal("volume " + id + " is " + ShownSource(held.record) +
-                       ", which is not listed in the configuration any more");
-  }
+  RETURN_IF_ERROR(CheckStillListed(held.record));
   const Result<PoolTuning> tuning = ParsePoolTuning(held.record.mutable_parameters);
   // A later program has tuned it in a way that this one does not know.
   if (!tuning.ok()) return PoolRefusal("volume " + id + ": " + tuning.error().message());

@@ -40,11 +40,9 @@ class StaticBackend final : public PoolBackend {
   Result<OpenedVolume> Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
                             bool read_only, const BeforeOpen& before,
                             const CallOptions& call) override;
+  // CheckTuning lets nothing else in.
   Status Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
-              const CallOptions&) override {
-    if (tuning == PoolTuning{}) return OkStatus();
-    return NotOfStatic(volume, "tuned here");
-  }
+              const CallOptions& call) override;
   // CheckTuning lets none of it in.
   Result<bool> Throttle(const PoolVolumeRecord& volume, const IoLimits&,
                         const std::vector<std::string>&, const CallOptions&) override {
@@ -83,9 +81,23 @@ class StaticBackend final : public PoolBackend {
   const PoolBackendKind kind_;
 };
 
+// A device is there whether or not anybody has it open.
+Status StaticBackend::Tune(const PoolVolumeRecord& volume, const PoolTuning& tuning,
+                           const CallOptions& call) {
+  if (!tuning.read_ahead_kib) return OkStatus();
+  ASSIGN_OR_RETURN(const IdentifiedDevice device, FindStaticDevice(kernel_, volume, call));
+  CallOptions of_device = call;
+  of_device.domain = DeviceDomain(volume.source);
+  RETURN_IF_ERROR(
+      kernel_
+          .Call(SetReadAhead{device.path, device.facts.identity, *tuning.read_ahead_kib}, of_device)
+          .With("tune the device of volume " + volume.id));
+  return OkStatus();
+}
+
 // A read-only bind of a node keeps nobody from writing to its device, and to make the device
 // read-only is the administrator's, who may have it elsewhere.
-Result<OpenedVolume> StaticBackend::Open(const PoolVolumeRecord& volume, const PoolTuning&,
+Result<OpenedVolume> StaticBackend::Open(const PoolVolumeRecord& volume, const PoolTuning& tuning,
                                          bool read_only, const BeforeOpen& before,
                                          const CallOptions& call) {
   if (before) return NotOfStatic(volume, "given another filesystem's identity here");
@@ -97,6 +109,7 @@ Result<OpenedVolume> StaticBackend::Open(const PoolVolumeRecord& volume, const P
                              "block volume " + volume.id + " is the device " + volume.source +
                                  ", which takes writes: whoever only reads cannot have it");
   }
+  RETURN_IF_ERROR(Tune(volume, tuning, call));
   OpenedVolume opened;
   opened.device = device.path;
   opened.identity = device.facts.identity;
@@ -128,6 +141,43 @@ Result<IdentifiedDevice> FindStaticDevice(Kernel& kernel, const PoolVolumeRecord
                                                           BytesForPeople(there.size_bytes) +
                                                           ", and volume " + volume.id + " has " +
                                                           BytesForPeople(volume.capacity_bytes));
+}
+
+Status CheckNobodyWrites(Kernel& kernel, const PoolVolumeRecord& volume,
+                         const IdentifiedDevice& device, const CallOptions& call) {
+  CallOptions of_device = call;
+  of_device.domain = DeviceDomain(volume.source);
+  RETURN_IF_ERROR(kernel.Call(CopyDevice{.device = device.path,
+                                         .expected = device.facts.identity,
+                                         .to = {},
+                                         .bytes = volume.capacity_bytes,
+                                         .only_look = true},
+                              of_device));
+  return OkStatus();
+}
+
+Result<FileExtent> CopyStaticDevice(Kernel& kernel, const PoolVolumeRecord& volume,
+                                    const PoolCutRecord& cut, const SafePath& to,
+                                    int64_t bytes_per_second, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const IdentifiedDevice device, FindStaticDevice(kernel, volume, call));
+  CallOptions of_device = call;
+  of_device.domain = DeviceDomain(volume.source);
+  return kernel.Call(CopyDevice{.device = device.path,
+                                .expected = device.facts.identity,
+                                .to = to,
+                                .bytes = cut.size_bytes,
+                                .from_offset = cut.copied_bytes,
+                                .bytes_per_second = bytes_per_second},
+                     of_device);
+}
+
+MadeArtefact WholeDevice(const PoolVolumeRecord& volume) {
+  return {
+      .object = {}, .size_bytes = volume.capacity_bytes, .allocated_bytes = volume.capacity_bytes};
+}
+
+PoolBackendKind CutBackendOf(PoolBackendKind volume) {
+  return volume == PoolBackendKind::kStatic ? PoolBackendKind::kImage : volume;
 }
 
 std::string ShownSource(const PoolVolumeRecord& volume) {

@@ -9,6 +9,7 @@
 
 #include "base/result.h"
 #include "os/kernel.h"
+#include "pool/pool_backend.h"
 #include "pool/pool_record.h"
 
 namespace volumed {
@@ -22,6 +23,24 @@ Result<IdentifiedDevice> FindStaticDevice(Kernel& kernel, const PoolVolumeRecord
 // The same without a volume: which device the path leads to. Errors: those of IdentifyDevice.
 Result<IdentifiedDevice> IdentifyListed(Kernel& kernel, const std::string& path,
                                         const CallOptions& call);
+
+// Whether nobody can write to the device, as far as the kernel tells. Errors, not applied: those of
+// CopyDevice. Threads and blocking: as FindStaticDevice.
+Status CheckNobodyWrites(Kernel& kernel, const PoolVolumeRecord& volume,
+                         const IdentifiedDevice& device, const CallOptions& call);
+
+// Copies the device of the cut's volume to the file, from `cut.copied_bytes` on. Errors: those of
+// FindStaticDevice and of CopyDevice.
+Result<FileExtent> CopyStaticDevice(Kernel& kernel, const PoolVolumeRecord& volume,
+                                    const PoolCutRecord& cut, const SafePath& to,
+                                    int64_t bytes_per_second, const CallOptions& call);
+
+// What is promised of a pool for a copy of the device: its size. Pure.
+MadeArtefact WholeDevice(const PoolVolumeRecord& volume);
+
+// Of which backend the cuts of such volumes are, and what is made of these: a device is copied to
+// an image. Pure.
+PoolBackendKind CutBackendOf(PoolBackendKind volume);
 
 // "the device /dev/sdx", or "the export nas-1:/srv/media": for people. Pure.
 std::string ShownSource(const PoolVolumeRecord& volume);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr uint32_t kRunsAtOnce = 4096;
 constexpr int kMostWindows = 4;
+constexpr int64_t kNoKnownPlace = 0;  // FileExtentRun::physical
 
 Result<PoolCutRecord> FindReadyCut(const SnapshotEngine& engine, const PoolVolumes& volumes,
                                    const std::string& id) {
@@ -31,12 +32,21 @@ Result<PoolCutRecord> FindReadyCut(const SnapshotEngine& engine, const PoolVolum
 // (bcachefs), two blocks have the same one.
 bool TellsPlacesApart(const std::string& fs_type) { return fs_type == "xfs" || fs_type == "btrfs"; }
 
-Status CheckComparable(const PoolCutRecord& base, const PoolCutRecord& target) {
+// Two copies of a device have no block in common, though they may have the same bytes: what either
+// has written down counts as changed.
+bool AreOfDevice(const PoolVolumes& volumes, const PoolCutRecord& cut) {
+  const Result<PoolVolumeRecord> volume = volumes.Find(cut.volume);
+  return volume.ok() && volume->backend == PoolBackendKind::kStatic;
+}
+
+Status CheckComparable(const PoolVolumes& volumes, const PoolCutRecord& base,
+                       const PoolCutRecord& target) {
   if (base.volume != target.volume) {
     return Error::NotApplied(Code::kInvalidArgument, "snapshots " + base.id + " and " + target.id +
                                                          " are of different volumes, " +
                                                          base.volume + " and " + target.volume);
   }
+  if (AreOfDevice(volumes, target)) return OkStatus();
   for (const PoolCutRecord* const cut : {&base, &target}) {
     if (cut->is_copy) {
       return SnapshotRefusal("snapshot " + cut->id +
@@ -81,8 +91,9 @@ struct Window {
   std::vector<ByteRange> changed;
 };
 
-Result<Window> LookFrom(const PoolVolumes& volumes, const ChangedBlocksQuery& query, int64_t from,
-                        int64_t size, const CallOptions& call) {
+// With `are_copies` no place of the one is one of the other.
+Result<Window> LookFrom(const PoolVolumes& volumes, const ChangedBlocksQuery& query,
+                        bool are_copies, int64_t from, int64_t size, const CallOptions& call) {
   ASSIGN_OR_RETURN(std::vector<ExtentList> lists, ListAll(volumes, query, from, call));
   int64_t end = size;
   for (const ExtentList& list : lists) end = std::min(end, KnownUntil(list));
@@ -93,7 +104,10 @@ Result<Window> LookFrom(const PoolVolumes& volumes, const ChangedBlocksQuery& qu
     return Window{.range = block, .changed = {block}};
   }
   std::vector<ExtentRuns> files;
-  for (ExtentList& list : lists) files.push_back(std::move(list.runs));
+  for (ExtentList& list : lists) {
+    for (FileExtentRun& run : list.runs) run.physical = are_copies ? kNoKnownPlace : run.physical;
+    files.push_back(std::move(list.runs));
+  }
   const ByteRange range{.offset = from, .bytes = end - from};
   return Window{.range = range, .changed = ChangedRanges(files, range, kPoolBlockBytes)};
 }
@@ -121,8 +135,10 @@ Result<ChangedBlocks> FindChangedBlocks(const SnapshotEngine& engine, const Pool
   ASSIGN_OR_RETURN(const PoolCutRecord target, FindReadyCut(engine, volumes, query.target));
   if (!query.base.empty()) {
     ASSIGN_OR_RETURN(const PoolCutRecord base, FindReadyCut(engine, volumes, query.base));
-    RETURN_IF_ERROR(CheckComparable(base, target));
+    RETURN_IF_ERROR(CheckComparable(volumes, base, target));
   }
+  const bool are_copies =
+      !query.base.empty() && query.base != query.target && AreOfDevice(volumes, target);
   const int64_t size = target.size_bytes;
   if (query.from < 0 || query.from > size) {
     return Error::NotApplied(Code::kOutOfRange,
@@ -133,7 +149,8 @@ Result<ChangedBlocks> FindChangedBlocks(const SnapshotEngine& engine, const Pool
   if (!part.is_last()) part.next -= part.next % kPoolBlockBytes;
   for (int windows = 0; windows < kMostWindows; ++windows) {
     if (part.is_last() || part.ranges.size() >= query.most) break;
-    ASSIGN_OR_RETURN(const Window window, LookFrom(volumes, query, part.next, size, call));
+    ASSIGN_OR_RETURN(const Window window,
+                     LookFrom(volumes, query, are_copies, part.next, size, call));
     AddWindow(window, query.most, part);
   }
   return part;

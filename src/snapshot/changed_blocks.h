@@ -41,7 +41,8 @@ struct ChangedBlocks {
 // not applied: NotFound; FailedPrecondition for a snapshot that is not ready, for one whose bytes
 // were copied, or that does not lie on xfs or btrfs, and that is to be compared with another, and
 // for one that is no image; InvalidArgument if the two are of different volumes; OutOfRange for an
-// offset beyond the volume; those of PoolVolumes::ListCutExtents.
+// offset beyond the volume; those of PoolVolumes::ListCutExtents. But two of a listed device, which
+// are copies, are compared wherever they lie: whatever either has blocks for counts as changed.
 Result<ChangedBlocks> FindChangedBlocks(const SnapshotEngine& engine, const PoolVolumes& volumes,
                                         const ChangedBlocksQuery& query, const CallOptions& call);
 

@@ -229,6 +229,8 @@ class SnapshotEngine {
   // The same from any thread, a turn later.
   void GoOnSoon(const std::string& id);
   void Process(const std::string& id) EXCLUDES(mu_);
+  // Whether the bytes of the same listed device are being copied: whoever does has it for himself.
+  bool IsDeviceCopied(const std::string& volume) const EXCLUDES(mu_);
   // Errors: FailedPrecondition, not applied, while somebody holds it.
   Status AskDeletion(const std::string& id) EXCLUDES(mu_);
   void TakeAwayLater(const std::string& id) EXCLUDES(mu_);

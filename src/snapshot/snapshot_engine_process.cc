@@ -80,8 +80,18 @@ void SnapshotEngine::GoOnWhenDue(const OperationKey& key, const std::string& id)
 
 // ---- copies -------------------------------------------------------------------------------------
 
+bool SnapshotEngine::IsDeviceCopied(const std::string& volume) const {
+  const Result<PoolVolumeRecord> source = parts_.volumes.Find(volume);
+  if (!source.ok() || source->backend != PoolBackendKind::kStatic) return false;
+  return std::any_of(copies_.begin(), copies_.end(), [&](const auto& copy) {
+    const std::optional<SnapshotRecord> row = Row(copy.first);
+    return row && row->volume == volume;
+  });
+}
+
 void SnapshotEngine::Process(const std::string& id) {
-  if (copies_.size() >= static_cast<size_t>(settings().most_copies)) {
+  const bool is_full = copies_.size() >= static_cast<size_t>(settings().most_copies);
+  if (is_full || IsDeviceCopied(Row(id).value().volume)) {
     if (std::find(to_copy_.begin(), to_copy_.end(), id) == to_copy_.end()) to_copy_.push_back(id);
     return TellWaiting(id, OkStatus());
   }

@@ -31,6 +31,14 @@ std::string DomainOfCut(const PoolVolumes& volumes, const std::string& cut) {
   return "";
 }
 
+// A copy of a listed device waits for that, and what is in the pool does not wait with it.
+std::string DomainOfCopy(const PoolVolumes& volumes, const std::string& cut) {
+  const Result<PoolCutRecord> row = volumes.FindCut(cut);
+  const Result<PoolVolumeRecord> source = row.ok() ? volumes.Find(row->volume) : row.error();
+  const bool is_of_device = source.ok() && source->backend == PoolBackendKind::kStatic;
+  return is_of_device ? volumes.DomainOf(source->id) : DomainOfCut(volumes, cut);
+}
+
 OperationTraits SnapshotTraits(OperationKey key, const char* name, std::string domain) {
   // Without a pool that is known nothing but the records is touched.
   const bool on_own = domain.empty();
@@ -92,13 +100,13 @@ std::optional<OperationFailure> CutVolumes::Run(const OperationParts& parts,
 OperationKey CopyCutBytes::key() const { return SnapshotKey("copy", id); }
 
 OperationTraits CopyCutBytes::Traits(const OperationParts&) const {
-  return SnapshotTraits(key(), kCopyOperation, DomainOfCut(*volumes, id));
+  return SnapshotTraits(key(), kCopyOperation, DomainOfCopy(*volumes, id));
 }
 
 std::optional<OperationFailure> CopyCutBytes::Run(const OperationParts&,
                                                   OperationProgress& progress, Unit&) const {
   progress.EnterStep(kCopyStep);
-  CallOptions call = OperationCall(key().ToString(), DomainOfCut(*volumes, id), "", progress);
+  CallOptions call = OperationCall(key().ToString(), DomainOfCopy(*volumes, id), "", progress);
   call.cancel = cancel.get();
   return FailureOf(kCopyOperation, kCopyStep, copy(call));
 }
@@ -122,6 +130,7 @@ Status FindWhereMounted(const KubeletPaths& paths, const DeviceRecordKeeper& dev
   for (PoolVolumes::CutRequest& request : requests) {
     ASSIGN_OR_RETURN(request.mounted,
                      MountedForWriting(paths, devices, kernel, request.volume, call));
+    request.writer = WriterByRecord(devices, request.volume);
   }
   return OkStatus();
 }

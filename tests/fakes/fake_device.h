@@ -64,6 +64,7 @@ struct FakeDevice {
   std::vector<std::string> storage_own;
   std::vector<std::string> storage_within;
   std::string storage_file{};  // of a loop device
+  int64_t read_ahead_kib = 128;
   // ---- what was done to it
   int formats = 0;  // begun ones, cut ones included
   int growths = 0;  // likewise

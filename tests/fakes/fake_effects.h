@@ -59,7 +59,8 @@ struct FakeEffectState {
   const KernelFeatures& features;
   const std::string& agent_root;
   const ProgramEnd* program_end = nullptr;  // of the program that the request runs
-  // Effects that can be cut off half way are: CopyFile, CopyTree, CutFrozen, ChangeFilesystemUuid.
+  // Effects that can be cut off half way are: CopyFile, CopyDevice, CopyTree, CutFrozen,
+  // ChangeFilesystemUuid.
   bool half = false;
 };
 
@@ -118,12 +119,14 @@ class FakeEffects {
   Result<AttachedLoop> operator()(const AttachLoop& request);
   Result<LoopList> operator()(const ListLoops& request);
   Result<Done> operator()(const ConfigureLoop& request);
+  Result<Done> operator()(const SetReadAhead& request);
   Result<FileExtent> operator()(const SetFileSize& request);
   Result<FileLock> operator()(const TakeFileLock& request);
 
   // In fake_effects_cuts.cc.
   Result<FileExtent> operator()(const CloneFile& request);
   Result<FileExtent> operator()(const CopyFile& request);
+  Result<FileExtent> operator()(const CopyDevice& request);
   Result<ExtentList> operator()(const ListExtents& request);
   Result<FrozenCut> operator()(const CutFrozen& request);
   Result<Changed> operator()(const ThawFilesystem& request);
@@ -193,6 +196,10 @@ class FakeEffects {
   Result<Copied> OpenCopy(const CutPart& part, bool beginning, const std::string& what);
   void Unmake(const Copied& copy, const SafePath& to);
   void CopyImage(const Copied& copy);
+  void PutImage(const FakeDevice& source, uint64_t file);
+  Result<Copied> OpenTarget(const SafePath& to, std::optional<FakeLocation> from,
+                            const std::string& mark, bool beginning, const std::string& what);
+  Status CheckHadByReaders(const FakeDevice& device, const std::string& what) const;
   Status Share(const Copied& copy, const std::string& what);
   FileExtent ExtentAt(FakeLocation file) const;
   Result<FakeLocation> OpenPoint(const FreezePoint& point) const;

@@ -47,15 +47,25 @@ Status CheckParts(const CutFrozen& request, const std::string& what) {
 
 // ---- copies -------------------------------------------------------------------------------------
 
-// With `beginning`, of a copy that is there and goes on; else one that is made, or made anew.
 Result<FakeEffects::Copied> FakeEffects::OpenCopy(const CutPart& part, bool beginning,
                                                   const std::string& what) {
+  ASSIGN_OR_RETURN(const FakeLocation from, OpenImage(part.from, part.expected, what));
+  ASSIGN_OR_RETURN(Copied copy,
+                   OpenTarget(part.to, from, MarkOf(vfs_.InodeAt(from)), beginning, what));
+  return copy;
+}
+
+// With `beginning`, of a copy that is there and goes on; else one that is made, or made anew.
+Result<FakeEffects::Copied> FakeEffects::OpenTarget(const SafePath& to,
+                                                    std::optional<FakeLocation> from,
+                                                    const std::string& mark, bool beginning,
+                                                    const std::string& what) {
   Copied copy;
-  ASSIGN_OR_RETURN(copy.from, OpenImage(part.from, part.expected, what));
+  if (from) copy.from = *from;
   if (beginning) {
-    ASSIGN_OR_RETURN(copy.to, OpenImage(part.to, {}, what));
+    ASSIGN_OR_RETURN(copy.to, OpenImage(to, {}, what));
   } else {
-    ASSIGN_OR_RETURN(const Parent parent, OpenParent(part.to));
+    ASSIGN_OR_RETURN(const Parent parent, OpenParent(to));
     const int error = vfs_.MakeNode(parent.directory, parent.name, FileType::kRegular, 0600);
     copy.made = error == 0;
     if (error != 0 && error != EEXIST) return Error::FromErrno(error, what, Outcome::kNotApplied);
@@ -65,11 +75,11 @@ Result<FakeEffects::Copied> FakeEffects::OpenCopy(const CutPart& part, bool begi
     }
   }
   if (vfs_.IsReadOnly(copy.to)) return Error::FromErrno(EROFS, what, Outcome::kNotApplied);
-  if (vfs_.SameInode(copy.from, copy.to)) {
+  if (from && vfs_.SameInode(copy.from, copy.to)) {
     return Refuse(what, "it is to be a copy of itself", Code::kInvalidArgument);
   }
   const FakeInode& inode = vfs_.InodeAt(copy.to);
-  const bool marked = inode.copy_of == MarkOf(vfs_.InodeAt(copy.from));
+  const bool marked = inode.copy_of == mark;
   if (beginning && !marked) {
     return Refuse(what, "there is no beginning of a copy", Code::kFailedPrecondition);
   }
@@ -79,10 +89,10 @@ Result<FakeEffects::Copied> FakeEffects::OpenCopy(const CutPart& part, bool begi
   const FakeFilesystem& filesystem = vfs_.FilesystemAt(copy.to);
   const bool full = filesystem.max_inodes != 0 && filesystem.used_inodes >= filesystem.max_inodes;
   if (!marked && full && !vfs_.HasMarks(filesystem.id)) {
-    if (copy.made) Unmake(copy, part.to);
+    if (copy.made) Unmake(copy, to);
     return Error::FromErrno(ENOSPC, what, Outcome::kNotApplied);
   }
-  vfs_.SetCopyOf(copy.to, MarkOf(vfs_.InodeAt(copy.from)));
+  vfs_.SetCopyOf(copy.to, mark);
   if (!beginning) {
     DropImage(state_.devices, vfs_, inode.id);
     vfs_.Empty(copy.to);
@@ -108,19 +118,23 @@ void FakeEffects::CopyImage(const Copied& copy) {
     if (device.loop && device.loop->inode == from) source = &device;
   }
   if (const auto image = images.find(from); image != images.end()) source = &image->second;
-  if (source == nullptr) return;
-  FakeDevice image = *source;
+  if (source != nullptr) PutImage(*source, to);
+}
+
+// What is on the device is on the file, too.
+void FakeEffects::PutImage(const FakeDevice& source, uint64_t file) {
+  FakeDevice image = source;
   image.pins.clear();
   image.loop.reset();
   image.storage_own.clear();
-  if (source->filesystem != 0) {
-    const FakeFilesystem& filesystem = vfs_.MutableFilesystem(source->filesystem);
-    const bool written = IsMounted(*source) && !filesystem.read_only && !source->read_only;
-    image.torn = source->torn || (written && !filesystem.frozen);
-    image.dirty_log = source->fs_type == "xfs" && (source->dirty_log || written);
-    image.filesystem = vfs_.CopyFilesystem(source->filesystem);
+  if (source.filesystem != 0) {
+    const FakeFilesystem& filesystem = vfs_.MutableFilesystem(source.filesystem);
+    const bool written = IsMounted(source) && !filesystem.read_only && !source.read_only;
+    image.torn = source.torn || (written && !filesystem.frozen);
+    image.dirty_log = source.fs_type == "xfs" && (source.dirty_log || written);
+    image.filesystem = vfs_.CopyFilesystem(source.filesystem);
   }
-  images[to] = std::move(image);
+  state_.devices.images[file] = std::move(image);
 }
 
 Status FakeEffects::Share(const Copied& copy, const std::string& what) {
@@ -188,6 +202,54 @@ Result<FileExtent> FakeEffects::operator()(const CopyFile& request) {
   }
   CopyImage(copy);
   Progress(size);
+  return ExtentAt(copy.to);
+}
+
+Status FakeEffects::CheckHadByReaders(const FakeDevice& device, const std::string& what) const {
+  if (!IsInUse(device)) return OkStatus();
+  if (!IsMounted(device)) {
+    return Refuse(what, "somebody has it for himself", Code::kFailedPrecondition);
+  }
+  if (vfs_.MutableFilesystem(device.filesystem).read_only) return OkStatus();
+  return Refuse(what, "it is mounted for writing", Code::kFailedPrecondition);
+}
+
+Result<FileExtent> FakeEffects::operator()(const CopyDevice& request) {
+  const std::string what = "copy " + request.device + " to " + request.to.Display();
+  const int64_t offset = request.from_offset;
+  constexpr int64_t kCopyBlock = 4096;
+  if (offset < 0 || request.bytes_per_second < 0 || request.bytes <= 0 ||
+      request.bytes % kCopyBlock != 0 || offset % kCopyBlock != 0) {
+    return Refuse(what, "no such offset, rate or size", Code::kInvalidArgument);
+  }
+  if (request.bytes > request.expected.size_bytes) {
+    return Refuse(what, "it ends before that", Code::kOutOfRange);
+  }
+  ASSIGN_OR_RETURN(FakeDevice * device, OpenDevice(request.device).With(what));
+  DeviceIdentity now = device->identity;
+  now.uuid.clear();
+  if (const std::string other = IdentityDifference(request.expected, now); !other.empty()) {
+    return Refuse(what, other, Code::kFailedPrecondition);
+  }
+  if (device->claimed && !request.only_look) {
+    return Refuse(what, "somebody has it for himself", Code::kUnavailable);
+  }
+  RETURN_IF_ERROR(CheckHadByReaders(*device, what));
+  if (request.only_look) return FileExtent{};
+  if (offset > request.bytes) return Refuse(what, "it ends before that", Code::kOutOfRange);
+  const std::string mark = "device:" + device->identity.stable_id;
+  ASSIGN_OR_RETURN(const Copied copy,
+                   OpenTarget(request.to, std::nullopt, mark, offset != 0, what));
+  if (FakeVfs::SizeBytes(vfs_.InodeAt(copy.to)) < offset) {
+    return Refuse(what, "the copy ends before that", Code::kOutOfRange);
+  }
+  DropImage(state_.devices, vfs_, vfs_.InodeAt(copy.to).id);
+  Progress(offset);
+  vfs_.SetSize(copy.to, request.bytes, false);
+  if (state_.half) return ExtentAt(copy.to);
+  if (device->unreadable) return Error::FromErrno(EIO, what + ", read", Outcome::kMaybeApplied);
+  PutImage(*device, vfs_.InodeAt(copy.to).id);
+  Progress(request.bytes);
   return ExtentAt(copy.to);
 }
 

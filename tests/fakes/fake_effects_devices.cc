@@ -14,6 +14,9 @@
 namespace volumed {
 namespace {
 
+// Of those that are no loop devices.
+constexpr uint32_t kFakeBlockBytes = 512;
+
 bool IsExt(const std::string& fs_type) {
   return fs_type == "ext2" || fs_type == "ext3" || fs_type == "ext4";
 }
@@ -92,6 +95,7 @@ Result<IdentifiedDevice> FakeEffects::operator()(const IdentifyDevice& request) 
     if (&known == device) answer.node = place;
   }
   answer.read_only = device->read_only;
+  answer.block_bytes = device->loop ? device->loop->block_size : kFakeBlockBytes;
   if (request.pin) {
     answer.pin = std::make_shared<const Descriptor>();
     device->pins.push_back(answer.pin);

@@ -275,6 +275,24 @@ Result<Done> FakeEffects::operator()(const ConfigureLoop& request) {
   return Done{};
 }
 
+Result<Done> FakeEffects::operator()(const SetReadAhead& request) {
+  const std::string what = "set the read-ahead of " + request.device;
+  if (request.kib < 0 || request.kib > kMostReadAheadKib || request.kib % kPageKib != 0) {
+    return Refuse(what, "it cannot read ahead so", Code::kInvalidArgument);
+  }
+  ASSIGN_OR_RETURN(FakeDevice * device, OpenDevice(request.device).With(what));
+  DeviceIdentity expected = request.expected;
+  expected.uuid = device->identity.uuid;
+  expected.size_bytes = device->identity.size_bytes;
+  const std::string difference = IdentityDifference(expected, device->identity);
+  if (!difference.empty()) {
+    return Refuse(what, "it is not the one that was expected: " + difference,
+                  Code::kFailedPrecondition);
+  }
+  (device->loop ? device->loop->read_ahead_kib : device->read_ahead_kib) = request.kib;
+  return Done{};
+}
+
 // ---- files --------------------------------------------------------------------------------------
 
 Result<FakeLocation> FakeEffects::OpenOrMakeImage(const SetFileSize& request,

@@ -6,10 +6,9 @@
 #include <unistd.h>
 
 #include <filesystem>
-#include <memory>
 #include <string>
 
-#include "integration/csi/own_volumes_fixture.h"
+#include "integration/csi/own_static_fixture.h"
 
 namespace volumed::own_static_test {
 namespace {
@@ -22,57 +21,8 @@ using ::testing::StartsWith;
 constexpr char kPrecondition[] = "9: ";
 constexpr char kOutOfRange[] = "11: ";
 
-class OwnStaticTest : public OwnVolumesFixture {
+class OwnStaticTest : public OwnStaticFixture {
  protected:
-  static constexpr int64_t kBytes = 64 * kMiB;
-
-  void TearDown() override {
-    if (!link_.empty()) ::unlink(link_.c_str());
-    ::umount2(elsewhere().c_str(), MNT_DETACH);
-    OwnVolumesFixture::TearDown();
-  }
-
-  std::string file() const { return scratch() + "/device"; }
-  std::string elsewhere() const { return scratch() + "/elsewhere"; }
-  const std::string& device() const { return device_->path(); }
-
-  // A device of its own, which is the one volume of the driver that then runs.
-  void StartWithDevice(bool is_block, const std::string& filesystem = "") {
-    ASSERT_TRUE(MakeImage(file(), kBytes));
-    device_ = std::make_unique<LoopDevice>(file());
-    ASSERT_TRUE(device_->valid());
-    std::filesystem::create_directory(elsewhere());
-    if (!filesystem.empty()) {
-      ASSERT_EQ(RunCommand({"mkfs." + filesystem, "-q", device()}).exit_status, 0);
-    }
-    if (!link_.empty()) {
-      ASSERT_EQ(::symlink(device().c_str(), link_.c_str()), 0);
-    }
-    settings[is_block ? "static-block-volumes" : "static-volumes"] =
-        "{db: " + (link_.empty() ? device() : link_) + "}";
-    settings["csi-profile"] = "central";
-    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
-    ASSERT_TRUE(Eventually(kPatience, [this] { return !(id_ = Listed().volume_id()).empty(); }))
-        << FailedParts();
-  }
-  // The one volume; one without an id if there is none.
-  ::csi::v1::Volume Listed() const {
-    ::csi::v1::ListVolumesResponse response;
-    const std::string error = Call<Controller>(&Controller::Stub::ListVolumes,
-                                               ::csi::v1::ListVolumesRequest(), &response);
-    if (!error.empty() || response.entries_size() != 1) return {};
-    return response.entries(0).volume();
-  }
-  void Have(bool is_block) {
-    ASSERT_EQ(Stage(id_, is_block), "");
-    ASSERT_EQ(Publish(id_, is_block), "");
-    ASSERT_NO_FATAL_FAILURE(ExpectAtTarget(is_block));
-  }
-  void Leave() {
-    ASSERT_EQ(Unpublish(id_), "");
-    ASSERT_EQ(Unstage(id_), "");
-    EXPECT_EQ(LeftOnNode(), "");
-  }
   std::string Grow(int64_t bytes) const {
     ::csi::v1::ControllerExpandVolumeRequest request;
     request.set_volume_id(id_);
@@ -87,10 +37,6 @@ class OwnStaticTest : public OwnVolumesFixture {
     request.mutable_capacity_range()->set_required_bytes(bytes);
     ::csi::v1::NodeExpandVolumeResponse response;
     return Call<Node>(&Node::Stub::NodeExpandVolume, request, &response);
-  }
-  void ResizeDevice(int64_t bytes) {
-    ASSERT_EQ(::truncate(file().c_str(), bytes), 0);
-    ASSERT_EQ(RunCommand({"losetup", "-c", device()}).exit_status, 0);
   }
   void Live(bool is_block) {
     ASSERT_NO_FATAL_FAILURE(StartWithDevice(is_block));
@@ -108,11 +54,6 @@ class OwnStaticTest : public OwnVolumesFixture {
     EXPECT_EQ(ReadVolume(is_block), "kept") << "of the volume that was unstaged";
     ASSERT_NO_FATAL_FAILURE(Leave());
   }
-
-  std::unique_ptr<LoopDevice> device_;
-  std::string
-      link_;  // in /dev, as those by which udev names disks; "": the device itself is listed
-  std::string id_;
 };
 
 TEST_F(OwnStaticTest, ABlankDeviceIsFormattedOnceAndKeepsItsFiles) {

@@ -384,7 +384,8 @@ TEST_F(KernelDifferentialTest, FakeAndRealKernelAgreeOnRandomSequencesOfEveryEff
       ConfigureLoop::kName,  CloneFile::kName,      ListExtents::kName,
       CutFrozen::kName,      ThawFilesystem::kName, ChangeFilesystemUuid::kName,
       MakeSubvolume::kName,  SetTreeQuota::kName,   ReadTreeQuota::kName,
-      SetIoLimits::kName,    MoveDirectory::kName,  CopyTree::kName};
+      SetIoLimits::kName,    MoveDirectory::kName,  CopyTree::kName,
+      CopyDevice::kName,     SetReadAhead::kName};
   // Every variant has the same sequences, so four successes are one that was drawn. Of the effects
   // that seldom have what they need about 300 succeed, with other seeds 35 more or fewer. So what
   // is below this is no chance: the world or the draw has not what the effect needs.

@@ -87,6 +87,26 @@ struct RequestGenerator::Maker<CopyFile> {
   }
 };
 template <>
+struct RequestGenerator::Maker<CopyDevice> {
+  static constexpr uint32_t kWeight = 2;
+  static CopyDevice Make(RequestGenerator& g) {
+    CopyDevice copy{g.NoDevice(), {}, g.Path()};
+    copy.expected.size_bytes = g.OneIn(5) ? 0 : 1 << 20;
+    copy.bytes = g.OneIn(5) ? 100 : 8192;
+    copy.from_offset = g.OneIn(5) ? -1 : 0;
+    if (g.OneIn(20)) copy.bytes_per_second = -1;
+    copy.only_look = g.OneIn(2);
+    return copy;
+  }
+};
+template <>
+struct RequestGenerator::Maker<SetReadAhead> {
+  static constexpr uint32_t kWeight = 1;
+  static SetReadAhead Make(RequestGenerator& g) {
+    return {g.NoDevice(), {}, g.OneIn(2) ? 4096 : -1};
+  }
+};
+template <>
 struct RequestGenerator::Maker<ListExtents> {
   static constexpr uint32_t kWeight = 1;
   static ListExtents Make(RequestGenerator& g) {

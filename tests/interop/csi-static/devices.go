@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 
@@ -41,8 +42,12 @@ func fits(volume *csi.Volume, wanted *csi.CapacityRange) bool {
 }
 
 func (d *devices) create(ctx context.Context, request *csi.CreateVolumeRequest) (*csi.CreateVolumeResponse, error) {
-	// These are the driver's to refuse. What it made would be no device.
-	if request.GetName() == "" || len(request.GetVolumeCapabilities()) == 0 || request.GetVolumeContentSource() != nil {
+	// Of a source the driver makes a volume, which is no device; it also knows whose the name is.
+	if request.GetVolumeContentSource() != nil {
+		return d.driver.CreateVolume(ctx, request)
+	}
+	// These are the driver's to refuse.
+	if request.GetName() == "" || len(request.GetVolumeCapabilities()) == 0 {
 		if _, err := d.driver.CreateVolume(ctx, request); err != nil {
 			return nil, err
 		}
@@ -107,4 +112,41 @@ func (d *devices) delete(ctx context.Context, request *csi.DeleteVolumeRequest) 
 		}
 	}
 	return &csi.DeleteVolumeResponse{}, nil
+}
+
+// isShown is whether the suite has made the volume: a device without a name is none of its.
+func (d *devices) isShown(id string) bool {
+	d.mutex.Lock()
+	defer d.mutex.Unlock()
+	return !slices.ContainsFunc(d.free, func(volume *csi.Volume) bool { return volume.GetVolumeId() == id })
+}
+
+// list asks for one volume after the other, so that the token behind each that is shown is the driver's own.
+func (d *devices) list(ctx context.Context, request *csi.ListVolumesRequest) (*csi.ListVolumesResponse, error) {
+	if request.GetMaxEntries() < 0 {
+		return d.driver.ListVolumes(ctx, request)
+	}
+	shown := &csi.ListVolumesResponse{}
+	behind := ""
+	for token := request.GetStartingToken(); ; {
+		page, err := d.driver.ListVolumes(ctx, &csi.ListVolumesRequest{MaxEntries: 1, StartingToken: token})
+		if err != nil {
+			return nil, err
+		}
+		token = page.GetNextToken()
+		for _, entry := range page.GetEntries() {
+			if !d.isShown(entry.GetVolume().GetVolumeId()) {
+				continue
+			}
+			if request.GetMaxEntries() > 0 && len(shown.Entries) == int(request.GetMaxEntries()) {
+				shown.NextToken = behind
+				return shown, nil
+			}
+			shown.Entries = append(shown.Entries, entry)
+			behind = token
+		}
+		if token == "" {
+			return shown, nil
+		}
+	}
 }

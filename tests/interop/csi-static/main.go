@@ -1,7 +1,8 @@
 // A CSI proxy by which csi-sanity, whose cases begin with CreateVolume, is run on volumes that no driver makes: devices
-// that an administrator has listed. Each call goes to the driver as it is, and so does its answer, but for two:
-// CreateVolume gives a name to one of the devices, and DeleteVolume takes the name away again. What is asked of a
-// volume besides its size is asked of the driver there, too, and what the driver refuses is refused.
+// that an administrator has listed. Each call goes to the driver as it is, and so does its answer, but for three:
+// CreateVolume without a source gives a name to one of the devices, DeleteVolume takes the name away again, and
+// ListVolumes leaves out the devices that have none. What is asked of a volume besides its size is asked of the driver
+// there, too, and what the driver refuses is refused.
 //
 //	csi-static --driver SOCKET --listen SOCKET --devices COUNT
 package main
@@ -58,6 +59,8 @@ func (p *proxy) handle(_ any, caller grpc.ServerStream) error {
 		return answer(caller, request, &csi.CreateVolumeRequest{}, p.devices.create)
 	case csi.Controller_DeleteVolume_FullMethodName:
 		return answer(caller, request, &csi.DeleteVolumeRequest{}, p.devices.delete)
+	case csi.Controller_ListVolumes_FullMethodName:
+		return answer(caller, request, &csi.ListVolumesRequest{}, p.devices.list)
 	}
 	return p.pass(method, request, caller)
 }

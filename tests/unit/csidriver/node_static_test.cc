@@ -73,11 +73,6 @@ class NodeStaticTest : public NodeFixture {
     request.set_volume_path(kTarget);
     return GrowBy(request, ::csi::v1::NodeExpandVolumeResponse(), id, bytes);
   }
-  StatusCode CloneOf(const std::string& id) {
-    ::csi::v1::CreateVolumeRequest request = CreateRequest("a clone");
-    request.mutable_volume_content_source()->mutable_volume()->set_volume_id(id);
-    return CreateCode(request);
-  }
   void RestartWithList() {
     RestartNode();
     volumes_->ListStatic({"db"});
@@ -246,11 +241,15 @@ TEST_F(NodeStaticTest, AThrottleOfADeviceInUseIsRefusedAsItHasNone) {
   EXPECT_EQ(RecordedOf(id), StringMap());
 }
 
-TEST_F(NodeStaticTest, ACloneOfADeviceIsRefusedAsItIsListed) {
+TEST_F(NodeStaticTest, TheReadAheadOfADeviceIsSetAndSetAgainWhereverItIsHad) {
   const std::string id = Take(Listed());
-  EXPECT_EQ(CloneOf(id), StatusCode::INVALID_ARGUMENT);
-  EXPECT_THAT(message_, HasSubstr("is listed in the configuration, and is not copied"));
-  EXPECT_EQ(volumes_->List("", 10).volumes.size(), 1u);
+  EXPECT_EQ(Modify(id, {{"readAheadKiB", "512"}}), StatusCode::OK) << message_;
+  EXPECT_EQ(node_.Device(kDisk).read_ahead_kib, 512);
+  node_.ChangeDevice(kDisk, [](FakeDevice& disk) { disk.read_ahead_kib = 128; });
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(node_.Device(kDisk).read_ahead_kib, 512);
+  EXPECT_EQ(Modify(id, {{"directIO", "true"}}), StatusCode::INVALID_ARGUMENT) << message_;
+  EXPECT_EQ(RecordedOf(id), (StringMap{{"readAheadKiB", "512"}}));
 }
 
 TEST_F(NodeStaticTest, ADeviceThatHasGrownIsALargerVolume) {

@@ -23,7 +23,7 @@ TEST(KernelRequests, AreNamedWithThePathThatTheyAreAbout) {
 TEST(KernelRequests, OfImagesMayBeKilledAndShown) {
   for (const AnyRequest& request :
        {AnyRequest(AttachLoop{}), AnyRequest(ListLoops{}), AnyRequest(ConfigureLoop{}),
-        AnyRequest(SetFileSize{}), AnyRequest(TakeFileLock{})}) {
+        AnyRequest(SetReadAhead{}), AnyRequest(SetFileSize{}), AnyRequest(TakeFileLock{})}) {
     EXPECT_FALSE(MustFinish(request)) << RequestName(request);
     EXPECT_FALSE(HasSecret(request)) << RequestName(request);
   }
@@ -40,8 +40,8 @@ TEST(KernelRequests, OfLimitsMayBeKilledAndShown) {
 // Of these only the change of a UUID ruins what it does not finish.
 TEST(KernelRequests, OfCutsMayBeKilledButForTheOneThatRenames) {
   for (const AnyRequest& request :
-       {AnyRequest(CloneFile{}), AnyRequest(CopyFile{}), AnyRequest(ListExtents{}),
-        AnyRequest(CutFrozen{}), AnyRequest(ThawFilesystem{}),
+       {AnyRequest(CloneFile{}), AnyRequest(CopyFile{}), AnyRequest(CopyDevice{}),
+        AnyRequest(ListExtents{}), AnyRequest(CutFrozen{}), AnyRequest(ThawFilesystem{}),
         AnyRequest(ChangeFilesystemUuid{})}) {
     const bool renames = std::holds_alternative<ChangeFilesystemUuid>(request);
     const bool thaws = std::holds_alternative<ThawFilesystem>(request);
@@ -51,6 +51,7 @@ TEST(KernelRequests, OfCutsMayBeKilledButForTheOneThatRenames) {
     EXPECT_FALSE(HasSecret(request)) << RequestName(request);
   }
   EXPECT_EQ(RequestPath(CloneFile{{"/p", "a"}, {}, {"/p", "b"}}), "/p/b");
+  EXPECT_EQ(RequestPath(CopyDevice{"/dev/sdx", {}, {"/p", "b"}}), "/p/b");
   EXPECT_EQ(RequestPath(CutFrozen{{{{"/m", "v"}, 7, 3}}, {}, {}}), "/m/v");
   EXPECT_EQ(RequestPath(CutFrozen{}), "");
   EXPECT_EQ(RequestPath(ThawFilesystem{{{"/m", "v"}, 7, 3}}), "/m/v");
@@ -99,7 +100,8 @@ TEST(KernelRequests, NameTheLaneThatTheyMayHoldUp) {
   }
   for (const AnyRequest& device :
        {AnyRequest(ProbeDevice{}), AnyRequest(IdentifyDevice{}), AnyRequest(DetachLoops{}),
-        AnyRequest(FlushDevice{}), AnyRequest(ConfigureLoop{}), AnyRequest(SetIoLimits{})}) {
+        AnyRequest(FlushDevice{}), AnyRequest(ConfigureLoop{}), AnyRequest(SetReadAhead{}),
+        AnyRequest(SetIoLimits{})}) {
     EXPECT_EQ(LaneKindOf(device), LaneKind::kDevice) << RequestName(device);
   }
 }

@@ -282,6 +282,18 @@ TEST(WorkerCodec, WhatCutsNeedKeepsEveryField) {
   EXPECT_EQ(copy.to, other);
   EXPECT_EQ(copy.from_offset, int64_t{1} << 40);
   EXPECT_EQ(copy.bytes_per_second, 5000);
+  const CopyDevice whole = Same(CopyDevice{kBytes, kIdentity, other, 8192, 4096, 5000, true});
+  EXPECT_EQ(whole.device, kBytes);
+  EXPECT_EQ(whole.expected, kIdentity);
+  EXPECT_EQ(whole.to, other);
+  EXPECT_EQ(whole.bytes, 8192);
+  EXPECT_EQ(whole.from_offset, 4096);
+  EXPECT_EQ(whole.bytes_per_second, 5000);
+  EXPECT_TRUE(whole.only_look);
+  const SetReadAhead ahead = Same(SetReadAhead{kBytes, kIdentity, 4096});
+  EXPECT_EQ(ahead.device, kBytes);
+  EXPECT_EQ(ahead.expected, kIdentity);
+  EXPECT_EQ(ahead.kib, 4096);
   const ListExtents list = Same(ListExtents{Place(), object, 4096, 7});
   EXPECT_EQ(list.from_offset, 4096);
   EXPECT_EQ(list.most, 7u);

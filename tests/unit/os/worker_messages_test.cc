@@ -101,7 +101,10 @@ std::map<std::string, std::string> AllMessages() {
     messages[name + what] = messages[name];
     messages[name] = Hex(Encode(AnyAnswer(before)));
   };
-  auto nameless = Filled<IdentifiedDevice>();
+  auto unsized = Filled<IdentifiedDevice>();
+  unsized.block_bytes = 0;
+  set_later(unsized, " with its block size");
+  auto nameless = unsized;
   nameless.node.clear();
   set_later(nameless, " with its node");
   auto unallocated = Filled<FileInfo>();

@@ -1,0 +1,60 @@
+// FileCopier: how the file is made, gone on with and put on the disk that CopyFile and CopyDevice
+// make of their sources.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "base/result.h"
+#include "os/copy_steps.h"
+#include "os/copy_target.h"
+#include "os/kernel.h"
+
+namespace volumed {
+
+// Threads: one. Blocks: as long as the bytes take at the rate that is given, and as the filesystems
+// do; a cancel is seen within a fifth of a second.
+class FileCopier {
+ public:
+  // What is asked for, by either request.
+  struct Wish {
+    SafePath to;
+    int64_t from_offset = 0;
+    int64_t bytes_per_second = 0;  // 0: no limit
+    std::string what;              // is put before each error
+  };
+  // Has the step called with what is to be copied of the source, from an offset on, in its order.
+  using Walk = std::function<Status(int64_t from, const CopyStep& step)>;
+  // Copies up to `bytes` from `at` on, and answers how many; 0: the source ends there.
+  using Piece = std::function<Result<int64_t>(int target, int64_t at, int64_t bytes)>;
+
+  // `features` and `options` outlive it.
+  FileCopier(Wish wish, const KernelFeatures& features, const CallOptions& options);
+
+  // Errors, not applied: InvalidArgument for an offset or rate below zero.
+  Status Check() const;
+  // Copies a source that has `size` bytes; a file of that size is made. Errors: as CopyFile's.
+  Result<FileExtent> Run(CopySource source, int64_t size, const Walk& walk, const Piece& piece);
+
+ private:
+  Error Refused(Code code, const std::string& why) const;
+  Error Failed(const std::string& step, Outcome outcome) const;
+  Status Begin();
+  Status CopyAll(const Walk& walk, const Piece& piece);
+  Result<int64_t> CopyPiece(int64_t bytes, const Piece& piece);
+  Status SyncData();
+
+  const Wish wish_;
+  const KernelFeatures& features_;
+  CopyPace pace_;
+  CopySource source_;
+  MadeFile target_;
+  int64_t size_ = 0;
+  int64_t at_ = 0;        // copied up to here
+  int64_t synced_ = 0;    // on the disk up to here
+  int64_t copied_ = 0;    // bytes by this call
+  int64_t unsynced_ = 0;  // of these
+};
+
+}  // namespace volumed
