@@ -306,7 +306,7 @@ Status PoolVolumes::CopyCut(const std::string& id, int64_t bytes_per_second,
   cut.object = made->object;
   cut.allocated_bytes = made->allocated_bytes;
   cut.copied_bytes = cut.size_bytes;
-  if (made.shares_blocks) cut.family = source.family;
+  if (made->shares_blocks) cut.family = source.family;
   const Status written = WriteCut(cut);
   return written.ok() ? written : Status(written.error().AsMaybeApplied());
 }
