@@ -76,7 +76,7 @@ void FrameGuard::Ready(Id id, uint32_t events) {
   // An end that has gone is told again and again, though nothing is to be read from it now. Whoever
   // would read the answers is not there any more, or gRPC will send no more of them.
   const bool is_gone = (events & (EPOLLHUP | EPOLLERR)) != 0;
-  const bool is_read = !link.is_held && link.in.waits.empty() && link.out.waits.empty();
+  const bool is_read = IsRead(link) && link.in.waits.empty() && link.out.waits.empty();
   if ((is_gone && !is_read) || !Watch(id, link)) Drop(id);
 }
 
@@ -107,7 +107,7 @@ FrameGuard::Moved FrameGuard::Pass(Link& link, bool is_in) {
   const int from = (is_in ? link.peer : link.server).get();
   const int to = (is_in ? link.server : link.peer).get();
   if (way.waits.empty()) {
-    if (is_in && link.is_held) return Moved::kNothing;
+    if (is_in && !IsRead(link)) return Moved::kNothing;
     std::array<char, kReadBytes> bytes;
     const ssize_t got = ::recv(from, bytes.data(), bytes.size(), MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return Moved::kNothing;
@@ -130,11 +130,14 @@ void FrameGuard::SawOfPeer(Link& link, const FrameHeader& frame) {
     CountEnded(1);
     Charge(link);
   }
-  const bool is_answer = (frame.flags & FrameHeader::kAcknowledges) != 0;
-  if (frame.type == FrameHeader::kSettings && !is_answer) Charge(link);
+  if (frame.acknowledges()) return;
+  if (frame.type == FrameHeader::kSettings) Charge(link);
+  if (frame.type == FrameHeader::kPing) ++link.pings;
 }
 
 void FrameGuard::SawOfServer(Link& link, const FrameHeader& frame) {
+  const bool answers_ping = frame.type == FrameHeader::kPing && frame.acknowledges();
+  if (answers_ping && link.pings > 0) --link.pings;
   const bool is_reset = frame.type == FrameHeader::kReset;
   if (!is_reset && !frame.ends_stream()) return;
   if (link.open.erase(frame.stream) == 0) return;
@@ -193,7 +196,7 @@ void FrameGuard::HoldIfDue(Id id, Link& link) {
 // ---- Links --------------------------------------------------------------------------------------
 
 bool FrameGuard::Watch(Id id, Link& link) {
-  uint32_t of_peer = link.is_held || !link.in.waits.empty() ? 0 : kReadable;
+  uint32_t of_peer = !IsRead(link) || !link.in.waits.empty() ? 0 : kReadable;
   uint32_t of_server = link.out.waits.empty() ? kReadable : 0;
   if (!link.out.waits.empty()) of_peer |= EPOLLOUT;
   if (!link.in.waits.empty()) of_server |= EPOLLOUT;

@@ -6,8 +6,9 @@
 // byte goes through here, and the headers of the frames are looked at: a peer may reset some calls
 // at once, and then so many in a second. If he resets more, nothing is read from him until his
 // share of time has passed: his own calls wait in the buffer of his socket, nobody else's do, and
-// no call is refused for it. Source: CVE-2023-44487, CVE-2025-8671 (calls that the peer makes the
-// server reset).
+// no call is refused for it. gRPC also keeps the answer to each ping for a peer that does not read,
+// so nothing more is read from one who has some pings unanswered. Source: CVE-2023-44487,
+// CVE-2025-8671 (calls that the peer makes the server reset), CVE-2019-9512 (pings).
 #pragma once
 
 #include <sys/types.h>
@@ -39,6 +40,8 @@ struct FrameLimits {
   // sends: at once, and each second after that.
   double resets_at_once = 1000;
   double resets_per_second = 200;
+  // Pings of a connection that have no answer yet; gRPC's clients send one at a time.
+  size_t unanswered_pings = 64;
 };
 
 // Threads: any. Blocks: never, but for the destructor.
@@ -77,6 +80,7 @@ class FrameGuard {
     Way in{FrameScanner(kPreface), {}};  // from the peer
     Way out{FrameScanner(0), {}};
     std::unordered_set<uint32_t> open;  // streams that nobody has ended
+    size_t pings = 0;                   // whose answer the server has not sent
     bool is_held = false;
     uint32_t peer_events = 0;  // that are waited for
     uint32_t server_events = 0;
@@ -95,6 +99,10 @@ class FrameGuard {
   // Passes on what can be; false: the link has ended.
   bool Pump(Id id, Link& link);
   Moved Pass(Link& link, bool is_in);
+  // Whether bytes of its peer may be read now.
+  bool IsRead(const Link& link) const {
+    return !link.is_held && link.pings <= limits_.unanswered_pings;
+  }
   void SawOfPeer(Link& link, const FrameHeader& frame);
   void SawOfServer(Link& link, const FrameHeader& frame);
   bool Watch(Id id, Link& link);

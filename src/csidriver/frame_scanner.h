@@ -15,13 +15,17 @@ struct FrameHeader {
   static constexpr uint8_t kHeaders = 1;
   static constexpr uint8_t kReset = 3;
   static constexpr uint8_t kSettings = 4;
+  static constexpr uint8_t kPing = 6;
   static constexpr uint8_t kEndOfStream = 1;   // a flag of data and headers
-  static constexpr uint8_t kAcknowledges = 1;  // a flag of settings
+  static constexpr uint8_t kAcknowledges = 1;  // a flag of settings and pings
 
   uint8_t type = 0;
   uint8_t flags = 0;
   uint32_t stream = 0;
 
+  bool acknowledges() const {
+    return (type == kSettings || type == kPing) && (flags & kAcknowledges) != 0;
+  }
   bool ends_stream() const {
     return (type == kData || type == kHeaders) && (flags & kEndOfStream) != 0;
   }

@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -12,7 +13,9 @@
 #include <thread>
 
 #include "base/descriptor.h"
+#include "csidriver/frame_guard.h"
 #include "csidriver/frame_scanner.h"
+#include "fakes/must.h"
 #include "unit/csidriver/csi_server_fixture.h"
 
 namespace volumed {
@@ -174,6 +177,43 @@ TEST_F(CsiFramesTest, APeerThatSendsNothingButPingsIsTurnedAway) {
   Serve();
   ASSERT_NO_FATAL_FAILURE(Dial());
   EXPECT_TRUE(Becomes([&] { return !Send(kPing) || Came(kGoAwayType) > 0; }));
+}
+
+// gRPC kept each answer for one that read none: 2 GB in fifteen seconds, and nobody else had an
+// answer meanwhile.
+TEST_F(CsiFramesTest, PingsThatAreNotAnsweredTookMemoryWithoutABound) {
+  constexpr size_t kPings = 2000;
+  constexpr size_t kMost = 64 + 8192 / kPing.size() + 1;  // and what was read with the last of them
+  FrameGuard guard(log_, {.unanswered_pings = 64}, {});
+  int pair[2];
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
+  connection_.Reset(pair[0]);
+  const Descriptor server = Must(guard.Take(Descriptor(pair[1]), {}));
+  Send(kPrefaceAndSettings);
+  std::string pings;
+  for (size_t i = 0; i < kPings; ++i) pings += kPing;
+  ASSERT_TRUE(Send(pings));  // the buffer of the socket has room for them
+  std::string got;
+  const auto came = [&] {
+    char buffer[4096];
+    for (ssize_t size = 0;
+         (size = ::recv(server.get(), buffer, sizeof(buffer), MSG_DONTWAIT)) > 0;) {
+      got.append(buffer, static_cast<size_t>(size));
+    }
+    return (got.size() - std::min(got.size(), kPrefaceAndSettings.size())) / kPing.size();
+  };
+  ASSERT_TRUE(Becomes([&] { return came() >= 64; }));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_LE(came(), kMost);
+  std::string answer(kPing);
+  answer[4] = 1;  // it acknowledges
+  for (size_t answered = 0; answered < kPings; ++answered) {
+    ASSERT_TRUE(Becomes([&] { return came() > answered; })) << answered << " were answered";
+    if (answered % 64 == 0) Came(kPingType);  // so that the buffers have room
+    ASSERT_EQ(::send(server.get(), answer.data(), answer.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(answer.size()));
+  }
+  EXPECT_TRUE(Becomes([&] { return Came(kPingType) == static_cast<int>(kPings); }));
 }
 
 // It was logged as one whose request could not be read.
