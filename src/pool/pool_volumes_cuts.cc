@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/printable_text.h"
+#include "pool/artefact_directory.h"
 #include "pool/pool_volumes_parts.h"
 #include "pool/static_backend.h"
 
@@ -143,8 +144,6 @@ Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
     return Error::NotApplied(Code::kAlreadyExists,
                              "there is a snapshot " + request.cut + " already");
   }
-  // Otherwise nobody could tell which UUID the cut has.
-  if (!source.filesystem.new_uuid.empty()) RETURN_IF_ERROR(NameCopy(held, *pool));
   if (cutting.pool == nullptr) {
     cutting.pool = pool;
     cutting.backend = held.backend;
@@ -179,6 +178,19 @@ Result<PoolVolumes::Cutting> PoolVolumes::PrepareCut(const std::vector<CutReques
       return PoolRefusal("the files of volume " + ids[at].ToString() + " are not there");
     }
     CutWish& wish = cutting.wishes[at];
+    if (!IsTree(wish.source.backend)) {
+      const bool is_lvm = wish.source.backend == PoolBackendKind::kLvm;
+      RETURN_IF_ERROR(
+          CheckHasItsEnd(wish.source,
+                         is_lvm ? "logical volume"
+                                : "file " + cutting.pool->opened()->layout.Image(ids[at]).Display(),
+                         there->second.size_bytes));
+    }
+    // Otherwise nobody could tell which UUID the cut has.
+    if (!wish.source.filesystem.new_uuid.empty()) {
+      RETURN_IF_ERROR(NameCopy(cutting.sources[at], *cutting.pool));
+      wish.source = cutting.sources[at].record;
+    }
     wish.cut = CutRecordOf(wish.source, wish.cut.id, there->second, parts_.clock.WallUnixMillis());
   }
   return cutting;
