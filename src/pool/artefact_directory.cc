@@ -63,8 +63,7 @@ Status CheckHasItsEnd(const PoolVolumeRecord& volume, const std::string& its, in
   return Error::NotApplied(
       Code::kFailedPrecondition,
       "volume " + volume.id + " has lost its end: its " + its + " " + lost +
-          "; it is left as it is: bring its own file back, or delete the volume and restore a "
-          "snapshot");
+          "; it is left as it is: bring its own back, or delete the volume and restore a snapshot");
 }
 
 }  // namespace volumed

@@ -36,8 +36,8 @@ Status RemoveArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const P
                                const std::vector<std::string>& files, const CallOptions& call);
 
 // That a file or logical volume with so many bytes is shorter than the volume of this record, for
-// people: "has 32Mi, and is to have 64Mi". Empty if it has all of them; more are those of a growth
-// that has not ended. Pure; blocks: never.
+// people: "has 32Mi (33554432 bytes), and is to have 64Mi ..". Empty if it has all of them; more
+// are those of a growth that has not ended. Pure; blocks: never.
 std::string LostEndOf(const PoolVolumeRecord& volume, int64_t size_bytes);
 // The same as what keeps it from being opened, cut and grown, as whoever did that would take zeros
 // for the bytes that are gone. `its` is "file PATH". Errors: FailedPrecondition, not applied.

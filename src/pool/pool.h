@@ -55,7 +55,7 @@ class Pool {
   // Errors, not applied: Unavailable, if nothing is at the path, or another directory or pool than
   // the one on record, or if another agent has it, naming that; FailedPrecondition, if the
   // directory is not empty and no pool, lies in memory, may not be adopted, or is a copy of another
-  // pool's, or that one itself by another name (PoolUuids, which says what a person is to do); those
+  // pool's, or that one itself by another name (PoolUuids says what a person is to do); those
   // of the effects and of the store. After an error that may have been applied the directory may
   // have become a pool.
   Status Open(bool may_adopt, const CallOptions& call) EXCLUDES(mu_);

@@ -112,7 +112,7 @@ TEST_F(PoolCutsTest, AVolumeWhoseFileHadBecomeShorterWasCutAndCloned) {
   for (const Error& error : {FailureOfCut(Cut(id)), FailureOfCut(volumes().Create(
                                                         WishOf("pvc-2", CloneContent(id)), {}))}) {
     EXPECT_EQ(error.code(), Code::kFailedPrecondition) << error.ToString();
-    EXPECT_THAT(error.message(), HasSubstr("has 4Ki, and is to have 16Mi"));
+    EXPECT_THAT(error.message(), HasSubstr("has 4Ki (4096 bytes), and is to have 16Mi"));
   }
   ExpectNoCutIsLeft();
 }
@@ -120,7 +120,8 @@ TEST_F(PoolCutsTest, AVolumeWhoseFileHadBecomeShorterWasCutAndCloned) {
 TEST_F(PoolCopiesTest, AVolumeWhoseFileHadBecomeShorterWasPromisedACopy) {
   const std::string id = MakeUsed("pvc-1").id;
   world_.kernel.AddFile(PoolWorld::ImageOf(id), std::string(4096, 'x'));
-  EXPECT_THAT(FailureOfCut(Cut(id)).message(), HasSubstr("has 4Ki, and is to have 16Mi"));
+  EXPECT_THAT(FailureOfCut(Cut(id)).message(),
+              HasSubstr("has 4Ki (4096 bytes), and is to have 16Mi"));
   ExpectNoCutIsLeft();
 }
 

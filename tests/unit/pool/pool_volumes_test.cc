@@ -345,7 +345,8 @@ TEST_F(PoolVolumesTest, AVolumeWhoseFileHadBecomeShorterWasOpenedAndGrown) {
                              Failure(volumes().Expand(made.id, 64 * kMiB, {}))}) {
     EXPECT_EQ(error.code(), Code::kFailedPrecondition) << error.ToString();
     EXPECT_FALSE(error.maybe_applied()) << error.ToString();
-    EXPECT_NE(error.message().find(image + " has 4Ki, and is to have 16Mi"), std::string::npos)
+    EXPECT_NE(error.message().find(image + " has 4Ki (4096 bytes), and is to have 16Mi"),
+              std::string::npos)
         << error.ToString();
   }
   EXPECT_EQ(world_.kernel.Find(image).content, std::string(4096, 'x'));
