@@ -41,9 +41,10 @@ class MetadataWalk : public std::enable_shared_from_this<MetadataWalk<Request, R
     const Request& request = stream_.request();
     NameSnapshots(request, query_);
     query_.from = request.starting_offset();
+    query_.most = kMostRangesOfMessage;
     const int32_t asked = request.max_results();
-    query_.most = static_cast<size_t>(asked == 0 ? kMostRangesOfMessage
-                                                 : std::min(asked, kMostRangesOfMessage));
+    most_ = static_cast<size_t>(asked == 0 ? kMostRangesOfMessage
+                                           : std::min(asked, kMostRangesOfMessage));
   }
 
   void GoOn() {
@@ -53,17 +54,28 @@ class MetadataWalk : public std::enable_shared_from_this<MetadataWalk<Request, R
 
  private:
   void Look() {
+    if (sent_ < part_.ranges.size()) {
+      const Status there = CheckNotDeleted(shared_->snapshots, query_);
+      if (!there.ok()) return stream_.Finish(there);
+      return SendSome();
+    }
     CallOptions call;
     call.deadline = Deadline::After(shared_->scheduler.clock(), shared_->part_deadline);
-    const Result<ChangedBlocks> part =
+    Result<ChangedBlocks> part =
         FindChangedBlocks(shared_->snapshots, shared_->volumes, query_, call);
     if (!part.ok()) return stream_.Finish(part.error());
-    query_.from = part->next;
-    const bool is_last = part->is_last();
-    if (part->ranges.empty() && !is_last) return GoOn();
-    if (part->ranges.empty() && has_sent_) return stream_.Finish(OkStatus());
-    Fill(*part);
+    part_ = *std::move(part);
+    sent_ = 0;
+    query_.from = part_.next;
+    if (part_.ranges.empty() && !part_.is_last()) return GoOn();
+    if (part_.ranges.empty() && has_sent_) return stream_.Finish(OkStatus());
+    SendSome();
+  }
+
+  void SendSome() {
+    Fill();
     has_sent_ = true;
+    const bool is_last = sent_ == part_.ranges.size() && part_.is_last();
     stream_.Send([self = this->shared_from_this(), is_last](bool taken) {
       if (!taken) return self->GiveUp();
       if (is_last) return self->stream_.Finish(OkStatus());
@@ -71,12 +83,13 @@ class MetadataWalk : public std::enable_shared_from_this<MetadataWalk<Request, R
     });
   }
 
-  void Fill(const ChangedBlocks& part) {
+  void Fill() {
     Response& response = stream_.response();
     response.Clear();
     response.set_block_metadata_type(::csi::v1::VARIABLE_LENGTH);
-    response.set_volume_capacity_bytes(part.volume_bytes);
-    for (const ByteRange& range : part.ranges) {
+    response.set_volume_capacity_bytes(part_.volume_bytes);
+    for (size_t left = most_; left > 0 && sent_ < part_.ranges.size(); --left) {
+      const ByteRange& range = part_.ranges[sent_++];
       ::csi::v1::BlockMetadata& block = *response.add_block_metadata();
       block.set_byte_offset(range.offset);
       block.set_size_bytes(range.bytes);
@@ -90,7 +103,12 @@ class MetadataWalk : public std::enable_shared_from_this<MetadataWalk<Request, R
 
   const SharedMetadataParts shared_;
   const CsiStreamRpc<Request, Response> stream_;
-  ChangedBlocksQuery query_;
+  ChangedBlocksQuery query_;  // of the part after `part_`
+  size_t most_ = 0;           // ranges of a message
+  // What was found last, of which a message may want a few ranges alone: to look for the others
+  // anew takes as long as to look for all.
+  ChangedBlocks part_;
+  size_t sent_ = 0;  // ranges of it
   bool has_sent_ = false;
 };
 

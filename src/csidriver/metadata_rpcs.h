@@ -26,9 +26,10 @@ struct MetadataRpcParts {
 // Ranges have lengths of their own (VARIABLE_LENGTH) and begin and end with blocks of 4096 bytes;
 // the first one is that of the block which has `starting_offset`, or a later one, so that a stream
 // can be gone on with from wherever it ended. A message has 4096 ranges at most, or `max_results`;
-// a stream has one message at least, so that its caller learns the size. Each part is looked for
-// once the one before is taken: whoever takes his time holds neither a thread nor a worker, and no
-// snapshot either. If one is deleted meanwhile, the stream ends with an error.
+// a stream has one message at least, so that its caller learns the size. A part of 4096 ranges is
+// looked for once all messages of the one before are taken: whoever takes his time holds neither a
+// thread nor a worker, and no snapshot either, but the ranges of a part alone. If a snapshot is
+// deleted meanwhile, the stream ends with NotFound.
 //
 // Errors for a caller are those of FindChangedBlocks(). Source: CSI spec v1.13.0,
 // "GetMetadataAllocated", "GetMetadataDelta".

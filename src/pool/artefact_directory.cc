@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/byte_text.h"
+
 namespace volumed {
 namespace {
 
@@ -46,6 +48,22 @@ Status RemoveArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const P
   skeleton.parts.push_back({.name = UnfinishedName(description), .kind = Kind::kFile});
   RETURN_IF_ERROR(kernel.Call(skeleton, call));
   return OkStatus();
+}
+
+std::string LostEndOf(const PoolVolumeRecord& volume, int64_t size_bytes) {
+  // A row gets its larger size once the file has grown to it.
+  const int64_t wanted = volume.capacity_bytes;
+  if (size_bytes >= wanted) return "";
+  return "has " + BytesForPeople(size_bytes) + ", and is to have " + BytesForPeople(wanted);
+}
+
+Status CheckHasItsEnd(const PoolVolumeRecord& volume, const std::string& its, int64_t size_bytes) {
+  const std::string lost = LostEndOf(volume, size_bytes);
+  if (lost.empty()) return OkStatus();
+  return Error::NotApplied(
+      Code::kFailedPrecondition,
+      "volume " + volume.id + " has lost its end: its " + its + " " + lost +
+          "; it is left as it is: bring its own back, or delete the volume and restore a snapshot");
 }
 
 }  // namespace volumed

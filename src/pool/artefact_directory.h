@@ -1,16 +1,18 @@
-// The directory of a volume, or of a cut, which is root's alone: what backends do with it alike.
-// Private to them.
+// The directory of a volume, or of a cut, which is root's alone: what backends do with it alike;
+// and what they say of a volume that has lost its end. Private to the pool.
 //
 // Threads: any; one call per id at a time. Blocks: until the call's deadline. Errors: those of the
 // effects.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/result.h"
 #include "os/kernel.h"
 #include "pool/pool_layout.h"
+#include "pool/pool_record.h"
 
 namespace volumed {
 
@@ -32,5 +34,13 @@ Status DescribeArtefact(Kernel& kernel, const PoolLayout& layout, const PoolId& 
 // an error.
 Status RemoveArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
                                const std::vector<std::string>& files, const CallOptions& call);
+
+// That a file or logical volume with so many bytes is shorter than the volume of this record, for
+// people: "has 32Mi (33554432 bytes), and is to have 64Mi ..". Empty if it has all of them; more
+// are those of a growth that has not ended. Pure; blocks: never.
+std::string LostEndOf(const PoolVolumeRecord& volume, int64_t size_bytes);
+// The same as what keeps it from being opened, cut and grown, as whoever did that would take zeros
+// for the bytes that are gone. `its` is "file PATH". Errors: FailedPrecondition, not applied.
+Status CheckHasItsEnd(const PoolVolumeRecord& volume, const std::string& its, int64_t size_bytes);
 
 }  // namespace volumed

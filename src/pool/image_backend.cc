@@ -98,6 +98,17 @@ Status ImageBackend::CheckObject(const PoolId& id, const StorageObject& recorded
           layout_.ArtefactDir(id).Display() + " away, and ask for the deletion again");
 }
 
+// One that is missing is told by whoever needs it.
+Status ImageBackend::CheckFileHasItsEnd(const PoolVolumeRecord& volume, const CallOptions& call) {
+  const PoolId id = IdOf(volume);
+  ASSIGN_OR_RETURN(const FileInfo info, kernel_.Call(Stat{layout_.Image(id)}, call));
+  if (info.type != FileType::kRegular || LostEndOf(volume, info.size_bytes).empty()) {
+    return OkStatus();
+  }
+  RETURN_IF_ERROR(CheckObject(id, volume.object, call));
+  return CheckHasItsEnd(volume, "file " + layout_.Image(id).Display(), info.size_bytes);
+}
+
 Status ImageBackend::RemoveFiles(const PoolId& id, const CallOptions& call) {
   return RemoveArtefactDirectory(kernel_, layout_, id, {kPoolImageFile}, call);
 }
@@ -120,6 +131,7 @@ Status ImageBackend::DiscardCut(const PoolCutRecord& cut, const CallOptions& cal
 Result<MadeArtefact> ImageBackend::Grow(const PoolVolumeRecord& volume, int64_t bytes,
                                         const PoolParameters& parameters, const CallOptions& call) {
   const PoolId id = IdOf(volume);
+  RETURN_IF_ERROR(CheckFileHasItsEnd(volume, call));
   ASSIGN_OR_RETURN(const FileExtent file,
                    kernel_.Call(SetFileSize{.path = layout_.Image(id),
                                             .expected = volume.object,
@@ -201,6 +213,7 @@ Result<OpenedVolume> ImageBackend::Open(const PoolVolumeRecord& volume, const Po
                                         bool read_only, const BeforeOpen& before,
                                         const CallOptions& call) {
   const PoolId id = IdOf(volume);
+  RETURN_IF_ERROR(CheckFileHasItsEnd(volume, call));
   if (before) {
     RETURN_IF_ERROR(CheckObject(id, volume.object, call));
     RETURN_IF_ERROR(before(layout_.Image(id)));

@@ -64,6 +64,8 @@ class ImageBackend final : public PoolBackend {
   Error TakenBack(const Begun& begun, const Error& error, const CallOptions& call);
   Status DiscardFiles(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
   Status CheckObject(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
+  // Errors: FailedPrecondition, not applied, of a file that is shorter than the volume.
+  Status CheckFileHasItsEnd(const PoolVolumeRecord& volume, const CallOptions& call);
   Status RemoveFiles(const PoolId& id, const CallOptions& call);
   Status RefreshLoops(const PoolId& id, int64_t bytes, const CallOptions& call);
   Result<bool> HasDevice(const PoolId& id, const CallOptions& call);

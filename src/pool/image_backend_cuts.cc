@@ -204,12 +204,11 @@ Result<MadeArtefact> ImageBackend::CopyCut(const PoolCutRecord& cut, const PoolV
 }
 
 // Whatever was made of a file that has lost its end would read as zero there.
-Status CheckIsWholeCut(const FileExtent& file, const PoolCutRecord& cut) {
-  if (file.size_bytes >= cut.size_bytes) return OkStatus();
+Status CheckIsWholeCut(int64_t file_bytes, const PoolCutRecord& cut) {
+  if (file_bytes >= cut.size_bytes) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition,
-                           "the file of snapshot " + cut.id + " has " +
-                               BytesForPeople(file.size_bytes) + ", and had " +
-                               BytesForPeople(cut.size_bytes) + " when it was cut");
+                           "the file of snapshot " + cut.id + " has " + BytesForPeople(file_bytes) +
+                               ", and had " + BytesForPeople(cut.size_bytes) + " when it was cut");
 }
 
 // To a caller NotFound says that there is no such snapshot, and this one was found.
@@ -240,7 +239,7 @@ Result<MadeArtefact> ImageBackend::Fill(const PoolVolumeRecord& volume,
     filled = kernel_.Call(copy, ToTheEnd(call));
     if (!filled.ok()) return AboutFileOf(cut, filled.error());
   }
-  RETURN_IF_ERROR(CheckIsWholeCut(*filled, cut));
+  RETURN_IF_ERROR(CheckIsWholeCut(filled->size_bytes, cut));
   ASSIGN_OR_RETURN(const FileExtent file,
                    kernel_.Call(SetFileSize{.path = image,
                                             .bytes = volume.capacity_bytes,
@@ -271,6 +270,10 @@ Result<ExtentList> ImageBackend::ListExtentsOfCut(const PoolCutRecord& cut, int6
                                                      .most = most},
                                          call);
   if (!list.ok()) return AboutFileOf(cut, list.error());
+  if (!list->done) return list;
+  // What lies behind the last run is a hole only as far as there is a file.
+  ASSIGN_OR_RETURN(const FileInfo file, kernel_.Call(Stat{layout_.Image(IdOf(cut))}, call));
+  RETURN_IF_ERROR(CheckIsWholeCut(file.size_bytes, cut));
   return list;
 }
 

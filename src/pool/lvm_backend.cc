@@ -267,6 +267,7 @@ Status LvmBackend::Discard(const PoolVolumeRecord& volume, const CallOptions& ca
 Result<MadeArtefact> LvmBackend::Grow(const PoolVolumeRecord& volume, int64_t bytes,
                                       const PoolParameters&, const CallOptions& call) {
   ASSIGN_OR_RETURN(const LogicalVolume there, Need(volume.id, volume.object, call));
+  RETURN_IF_ERROR(CheckHasItsEnd(volume, "logical volume", there.size_bytes));
   const int64_t extents = bytes / there.extent_bytes + (bytes % there.extent_bytes != 0 ? 1 : 0);
   if (there.size_bytes > extents * there.extent_bytes) {
     return LvmRefusal("logical volume " + there.name + " has " + BytesForPeople(there.size_bytes) +
@@ -332,6 +333,7 @@ Result<OpenedVolume> LvmBackend::Open(const PoolVolumeRecord& volume, const Pool
                                       bool read_only, const BeforeOpen& before,
                                       const CallOptions& call) {
   ASSIGN_OR_RETURN(LogicalVolume there, Need(volume.id, volume.object, call));
+  RETURN_IF_ERROR(CheckHasItsEnd(volume, "logical volume", there.size_bytes));
   if (before) {
     RETURN_IF_ERROR(RunBefore(volume, there, before, call));
     ASSIGN_OR_RETURN(there, Need(volume.id, volume.object, call));

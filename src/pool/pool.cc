@@ -265,17 +265,24 @@ Result<Pool::Found> Pool::Look(const std::optional<PoolRecord>& recorded, bool m
     }
     RETURN_IF_ERROR(CheckEmpty(kernel_, layout, call));
   }
+  PoolRecord record{settings_.name, *path, uuid.value_or(""), root.object, clock_.WallUnixMillis()};
+  // A copy is not even locked.
+  if (!recorded && uuid) RETURN_IF_ERROR(TakeUuid(record));
   ASSIGN_OR_RETURN(FilePin lock, LockFor(layout, call));
   if (!uuid) {
-    ASSIGN_OR_RETURN(uuid, Adopt(layout, call));
+    ASSIGN_OR_RETURN(record.uuid, Adopt(layout, call));
+    RETURN_IF_ERROR(TakeUuid(record));
   }
-  PoolRecord record{settings_.name, *path, *uuid, root.object, clock_.WallUnixMillis()};
   if (recorded) {
     // What was not to be known of the directory this time must not be forgotten for that.
     record.root = recorded->root;
     record.created_unix_ms = recorded->created_unix_ms;
   }
   return Found{std::move(record), std::move(lock)};
+}
+
+Status Pool::TakeUuid(const PoolRecord& found) const {
+  return uuids_ == nullptr ? OkStatus() : uuids_->Take(found);
 }
 
 // REQUIRES: the directory is locked. Whoever had the lock before may have adopted it meanwhile.

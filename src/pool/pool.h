@@ -16,6 +16,7 @@
 #include "os/kernel.h"
 #include "pool/pool_backend.h"
 #include "pool/pool_capacity.h"
+#include "pool/pool_uuids.h"
 #include "records/record_store.h"
 
 namespace volumed {
@@ -53,9 +54,10 @@ class Pool {
   // any time, by one thread at a time. Blocks: until the call's deadline and for the store.
   // Errors, not applied: Unavailable, if nothing is at the path, or another directory or pool than
   // the one on record, or if another agent has it, naming that; FailedPrecondition, if the
-  // directory is not empty and no pool, lies in memory, or may not be adopted; those of the effects
-  // and of the store. After an error that may have been applied the directory may have become a
-  // pool.
+  // directory is not empty and no pool, lies in memory, may not be adopted, or is a copy of another
+  // pool's, or that one itself by another name (PoolUuids says what a person is to do); those
+  // of the effects and of the store. After an error that may have been applied the directory may
+  // have become a pool.
   Status Open(bool may_adopt, const CallOptions& call) EXCLUDES(mu_);
   // As the last Open() answered, or CheckThere() after it; Unavailable, not applied, before.
   Status state() const EXCLUDES(mu_);
@@ -68,6 +70,9 @@ class Pool {
   // Called whenever CheckThere() finds that a pool which was open is not there, on its thread. Set
   // before any other call.
   void SetAway(std::function<void()> away) { away_ = std::move(away); }
+  // Asked before a directory becomes this pool of which nothing is on record; it outlives this
+  // object. Set before any other call.
+  void SetUuids(PoolUuids* uuids) { uuids_ = uuids; }
 
   const std::string& name() const { return settings_.name; }
   const PoolLimits& limits() const { return settings_.limits; }
@@ -94,6 +99,7 @@ class Pool {
   };
   Result<Found> Look(const std::optional<PoolRecord>& recorded, bool may_adopt,
                      const CallOptions& call) EXCLUDES(mu_);
+  Status TakeUuid(const PoolRecord& found) const;
   Result<std::string> Adopt(const PoolLayout& layout, const CallOptions& call);
   Result<FilePin> LockFor(const PoolLayout& layout, const CallOptions& call) EXCLUDES(mu_);
   Status TryOpen(bool may_adopt, const CallOptions& call) EXCLUDES(mu_);
@@ -108,6 +114,7 @@ class Pool {
   const Clock& clock_;
   Logger& log_;
   std::function<void()> away_;
+  PoolUuids* uuids_ = nullptr;
   mutable Mutex mu_;
   std::optional<PoolRecord> record_ GUARDED_BY(mu_);
   std::string unreadable_ GUARDED_BY(mu_);  // why; empty: its row is none of these

@@ -25,10 +25,18 @@ bool IsListedToAll(const PoolVolumeRecord& record) {
          (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding);
 }
 
+std::set<std::string> NamesOf(const std::vector<std::unique_ptr<Pool>>& pools) {
+  std::set<std::string> names;
+  for (const std::unique_ptr<Pool>& pool : pools) names.insert(pool->name());
+  return names;
+}
+
 }  // namespace
 
 PoolVolumes::PoolVolumes(Parts parts, std::vector<std::unique_ptr<Pool>> pools)
-    : parts_(parts), pools_(std::move(pools)) {}
+    : parts_(parts), uuids_(NamesOf(pools)), pools_(std::move(pools)) {
+  for (const std::unique_ptr<Pool>& pool : pools_) pool->SetUuids(&uuids_);
+}
 
 PoolVolumes::~PoolVolumes() = default;
 

@@ -552,6 +552,7 @@ class PoolVolumes {
   };
 
   const Parts parts_;
+  PoolUuids uuids_;
   const std::vector<std::unique_ptr<Pool>> pools_;
   std::function<void()> changed_;
   ShortChanged short_changed_;

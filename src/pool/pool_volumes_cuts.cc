@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/printable_text.h"
+#include "pool/artefact_directory.h"
 #include "pool/pool_volumes_parts.h"
 #include "pool/static_backend.h"
 
@@ -22,6 +23,16 @@ Status CheckFilesystemKnown(const PoolVolumeRecord& source) {
   return PoolRefusal("volume " + source.id +
                      " was opened, and it is not on record which filesystem it has: it can be cut "
                      "once it was mounted");
+}
+
+// The kernel has looked at whatever is no file of the pool.
+Status CheckSourceHasItsEnd(const Pool& pool, const PoolVolumeRecord& source, int64_t bytes) {
+  if (IsTree(source.backend) || IsListed(source.backend)) return OkStatus();
+  if (source.backend == PoolBackendKind::kLvm) {
+    return CheckHasItsEnd(source, "logical volume", bytes);
+  }
+  const SafePath image = pool.opened()->layout.Image(ParsePoolId(source.id).value());
+  return CheckHasItsEnd(source, "file " + image.Display(), bytes);
 }
 
 // So much a cut may need, and its copy is given no more. What is known of a directory is where
@@ -158,8 +169,6 @@ Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
     return Error::NotApplied(Code::kAlreadyExists,
                              "there is a snapshot " + request.cut + " already");
   }
-  // Otherwise nobody could tell which UUID the cut has.
-  if (!source.filesystem.new_uuid.empty()) RETURN_IF_ERROR(NameCopy(held, *pool));
   if (cutting.pool == nullptr) {
     cutting.pool = pool;
     cutting.backend = backend;
@@ -186,10 +195,17 @@ Result<PoolVolumes::Cutting> PoolVolumes::PrepareCut(const std::vector<CutReques
   Cutting cutting;
   for (const CutRequest& request : requests) RETURN_IF_ERROR(AddSource(request, cutting, call));
   ASSIGN_OR_RETURN(const auto measured, MeasureSources(cutting));
-  for (CutWish& wish : cutting.wishes) {
+  for (size_t at = 0; at < cutting.wishes.size(); ++at) {
+    CutWish& wish = cutting.wishes[at];
     const auto there = measured.find(ParsePoolId(wish.source.id).value());
     if (there == measured.end() || there->second.size_bytes <= 0) {
       return PoolRefusal("the files of volume " + wish.source.id + " are not there");
+    }
+    RETURN_IF_ERROR(CheckSourceHasItsEnd(*cutting.pool, wish.source, there->second.size_bytes));
+    // Otherwise nobody could tell which UUID the cut has.
+    if (!wish.source.filesystem.new_uuid.empty()) {
+      RETURN_IF_ERROR(NameCopy(cutting.sources[at], *cutting.pool));
+      wish.source = cutting.sources[at].record;
     }
     wish.cut = CutRecordOf(wish, there->second, parts_.clock.WallUnixMillis());
   }

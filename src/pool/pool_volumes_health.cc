@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/byte_text.h"
 #include "os/answers.h"
+#include "pool/artefact_directory.h"
 #include "pool/pool_volumes.h"
 #include "pool/pool_volumes_parts.h"
 #include "pool/static_backend.h"
@@ -77,7 +77,6 @@ void PoolVolumes::NoteHealth(const Pool& pool, const Measured& measured,
     if (!parsed || record == volumes_.end() || !IsThere(record->second, pool.name())) continue;
     if ((record->second.backend == PoolBackendKind::kLvm) != is_lvm) continue;
     const auto found = measured.artefacts.find(*parsed);
-    const int64_t wanted = record->second.capacity_bytes;
     if (found == measured.artefacts.end()) {
       health.lost[id] = its + "is missing, or cannot be looked at";
     } else if (IsTree(record->second.backend)) {
@@ -85,9 +84,9 @@ void PoolVolumes::NoteHealth(const Pool& pool, const Measured& measured,
       std::string other;
       if (found->second.project_id) other = OtherProject(record->second, *found->second.project_id);
       if (!other.empty()) health.unbounded[id] = std::move(other);
-    } else if (found->second.size_bytes < wanted) {
-      health.lost[id] = its + "has " + BytesForPeople(found->second.size_bytes) +
-                        ", and is to have " + BytesForPeople(wanted);
+    } else if (std::string lost = LostEndOf(record->second, found->second.size_bytes);
+               !lost.empty()) {
+      health.lost[id] = its + lost;
     }
   }
 }

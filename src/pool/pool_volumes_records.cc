@@ -33,6 +33,7 @@ std::optional<std::string> PoolVolumes::RestoreRow(const std::string& kind, cons
   if (kind == kPoolRecordKind) {
     const Result<PoolRecord> record = DecodePoolRecord(row);
     if (!record.ok()) return record.error().message();
+    uuids_.Restore(*record);
     if (Pool* const pool = PoolNamed(record->name)) pool->Restore(*record);
     return std::nullopt;
   }

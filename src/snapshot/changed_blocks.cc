@@ -14,16 +14,22 @@ constexpr uint32_t kRunsAtOnce = 4096;
 constexpr int kMostWindows = 4;
 constexpr int64_t kNoKnownPlace = 0;  // FileExtentRun::physical
 
-Result<PoolCutRecord> FindReadyCut(const SnapshotEngine& engine, const PoolVolumes& volumes,
-                                   const std::string& id) {
-  const std::optional<SnapshotRecord> snapshot = engine.Find(id);
+// A deletion that is begun is not given up: to whoever makes backups the snapshot is gone by then.
+Result<SnapshotRecord> FindThere(const SnapshotEngine& engine, const std::string& id) {
+  std::optional<SnapshotRecord> snapshot = engine.Find(id);
   if (!snapshot) return engine.WhyNotFound(id);
   if (snapshot->delete_asked || snapshot->phase == SnapshotPhase::kDeleting) {
-    return SnapshotRefusal("snapshot " + id + " is being deleted");
+    return Error::NotApplied(Code::kNotFound, "snapshot " + id + " is being deleted");
   }
-  if (snapshot->phase != SnapshotPhase::kReady) {
+  return *std::move(snapshot);
+}
+
+Result<PoolCutRecord> FindReadyCut(const SnapshotEngine& engine, const PoolVolumes& volumes,
+                                   const std::string& id) {
+  ASSIGN_OR_RETURN(const SnapshotRecord snapshot, FindThere(engine, id));
+  if (snapshot.phase != SnapshotPhase::kReady) {
     return SnapshotRefusal("snapshot " + id + " is not ready: it is " +
-                           std::string(SnapshotPhaseName(snapshot->phase)));
+                           std::string(SnapshotPhaseName(snapshot.phase)));
   }
   return volumes.FindCut(id);
 }
@@ -128,10 +134,8 @@ void AddWindow(const Window& window, size_t most, ChangedBlocks& part) {
   part.next = window.range.end();
 }
 
-}  // namespace
-
-Result<ChangedBlocks> FindChangedBlocks(const SnapshotEngine& engine, const PoolVolumes& volumes,
-                                        const ChangedBlocksQuery& query, const CallOptions& call) {
+Result<ChangedBlocks> FindPart(const SnapshotEngine& engine, const PoolVolumes& volumes,
+                               const ChangedBlocksQuery& query, const CallOptions& call) {
   ASSIGN_OR_RETURN(const PoolCutRecord target, FindReadyCut(engine, volumes, query.target));
   if (!query.base.empty()) {
     ASSIGN_OR_RETURN(const PoolCutRecord base, FindReadyCut(engine, volumes, query.base));
@@ -153,6 +157,24 @@ Result<ChangedBlocks> FindChangedBlocks(const SnapshotEngine& engine, const Pool
                      LookFrom(volumes, query, are_copies, part.next, size, call));
     AddWindow(window, query.most, part);
   }
+  return part;
+}
+
+}  // namespace
+
+Status CheckNotDeleted(const SnapshotEngine& engine, const ChangedBlocksQuery& query) {
+  RETURN_IF_ERROR(FindThere(engine, query.target));
+  if (query.base.empty()) return OkStatus();
+  RETURN_IF_ERROR(FindThere(engine, query.base));
+  return OkStatus();
+}
+
+Result<ChangedBlocks> FindChangedBlocks(const SnapshotEngine& engine, const PoolVolumes& volumes,
+                                        const ChangedBlocksQuery& query, const CallOptions& call) {
+  Result<ChangedBlocks> part = FindPart(engine, volumes, query, call);
+  if (part.ok()) return part;
+  // Whatever is missing of a snapshot that was deleted meanwhile, that is why.
+  RETURN_IF_ERROR(CheckNotDeleted(engine, query));
   return part;
 }
 

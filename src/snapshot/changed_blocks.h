@@ -38,12 +38,17 @@ struct ChangedBlocks {
 // larger than the base is compared with zeros behind the base's end.
 //
 // Threads: any. Blocks: until the deadline; it looks at some ten thousand extents at most. Errors,
-// not applied: NotFound; FailedPrecondition for a snapshot that is not ready, for one whose bytes
-// were copied, or that does not lie on xfs or btrfs, and that is to be compared with another, and
-// for one that is no image; InvalidArgument if the two are of different volumes; OutOfRange for an
-// offset beyond the volume; those of PoolVolumes::ListCutExtents. But two of a listed device, which
-// are copies, are compared wherever they lie: whatever either has blocks for counts as changed.
+// not applied: NotFound, also of a snapshot whose deletion is begun; FailedPrecondition for a
+// snapshot that is not ready, for one whose bytes were copied, or that does not lie on xfs or
+// btrfs, and that is to be compared with another, and for one that is no image; InvalidArgument if
+// the two are of different volumes; OutOfRange for an offset beyond the volume; those of
+// PoolVolumes::ListCutExtents. But two of a listed device, which are copies, are compared wherever
+// they lie: whatever either has blocks for counts as changed.
 Result<ChangedBlocks> FindChangedBlocks(const SnapshotEngine& engine, const PoolVolumes& volumes,
                                         const ChangedBlocksQuery& query, const CallOptions& call);
+
+// Whether the snapshots are there still, for a part of which not all was passed on at once.
+// Threads: any. Blocks: never. Errors, not applied: NotFound, as above.
+Status CheckNotDeleted(const SnapshotEngine& engine, const ChangedBlocksQuery& query);
 
 }  // namespace volumed

@@ -298,6 +298,22 @@ TEST_F(MetadataRpcsTest, NothingIsLookedAtBeforeTheLastMessageWasTaken) {
   EXPECT_THAT(read->Ranges(), SizeIs(6));
 }
 
+// A message of one range took as long as one of thousands, and the pool's other calls waited for
+// it.
+TEST_F(MetadataRpcsTest, EachSmallMessageLookedAtAWholeWindowAnew) {
+  const auto [base, target] = CutsWith(25);
+  int looks = 0;
+  node_.SetCallHook([&looks](const AnyRequest&) { ++looks; });
+  const auto whole = Delta(DeltaRequest(base, target));
+  const int of_whole = std::exchange(looks, 0);
+  const auto read = Delta(DeltaRequest(base, target, 0, 1));
+  ASSERT_TRUE(read->status.ok()) << read->status.error_message();
+  EXPECT_THAT(read->messages, SizeIs(25));
+  EXPECT_EQ(read->Ranges(), whole->Ranges());
+  EXPECT_GT(of_whole, 0);
+  EXPECT_EQ(looks, of_whole);
+}
+
 TEST_F(MetadataRpcsTest, ACallerThatTakesNothingForAMinuteIsLeft) {
   const auto [base, target] = CutsWith(6);
   const auto read = Delta(DeltaRequest(base, target, 0, 2), /*takes_all=*/false);

@@ -103,5 +103,37 @@ TEST_F(PoolCutsTest, ACutWithFilesAndWithoutARowIsNotOneThatThereIsNot) {
   EXPECT_TRUE(world_.kernel.Exists(PoolCutsWorld::ImageOfCut(cut)));
 }
 
+// ---- a volume that has lost its end -------------------------------------------------------------
+
+// A backup schedule would have replaced good snapshots by such ones.
+TEST_F(PoolCutsTest, AVolumeWhoseFileHadBecomeShorterWasCutAndCloned) {
+  const std::string id = MakeUsed("pvc-1").id;
+  world_.kernel.AddFile(PoolWorld::ImageOf(id), std::string(4096, 'x'));
+  for (const Error& error : {FailureOfCut(Cut(id)), FailureOfCut(volumes().Create(
+                                                        WishOf("pvc-2", CloneContent(id)), {}))}) {
+    EXPECT_EQ(error.code(), Code::kFailedPrecondition) << error.ToString();
+    EXPECT_THAT(error.message(), HasSubstr("has 4Ki (4096 bytes), and is to have 16Mi"));
+  }
+  ExpectNoCutIsLeft();
+}
+
+TEST_F(PoolCopiesTest, AVolumeWhoseFileHadBecomeShorterWasPromisedACopy) {
+  const std::string id = MakeUsed("pvc-1").id;
+  world_.kernel.AddFile(PoolWorld::ImageOf(id), std::string(4096, 'x'));
+  EXPECT_THAT(FailureOfCut(Cut(id)).message(),
+              HasSubstr("has 4Ki (4096 bytes), and is to have 16Mi"));
+  ExpectNoCutIsLeft();
+}
+
+// A copy gets its UUID before it is cut, or opened.
+TEST_F(PoolCutsTest, ACopyWhoseFileHadBecomeShorterWasWrittenToBeforeItWasRefused) {
+  const std::string cut = CutOf(MakeUsed("pvc-1").id).id;
+  const std::string copy = Must(volumes().Create(WishOf("pvc-2", SnapshotContent(cut)), {})).id;
+  world_.kernel.AddFile(PoolWorld::ImageOf(copy), std::string(4096, 'x'));
+  EXPECT_EQ(CodeOfCut(Cut(copy)), Code::kFailedPrecondition);
+  EXPECT_EQ(CodeOfCut(volumes().Open(copy, false, {})), Code::kFailedPrecondition);
+  EXPECT_EQ(CallsOf("ChangeFilesystemUuid"), 0);
+}
+
 }  // namespace
 }  // namespace volumed

@@ -145,6 +145,19 @@ TEST_F(PoolLvmTest, AnotherLogicalVolumeInItsPlaceIsNeitherOpenedNorRemoved) {
   EXPECT_TRUE(volumes().Delete(made.id, false, {}).ok());
 }
 
+TEST_F(PoolLvmTest, ALogicalVolumeThatHadBecomeShorterWasOpenedGrownAndCut) {
+  const PoolVolumeRecord made = Make("pvc-1");
+  lvm().at(made.id).size_bytes = 2 * FakeLvm::kExtent;
+  const std::string words = "its logical volume has 8Mi (8388608 bytes), and is to have";
+  ExpectRefused(volumes().Cut({{made.id, volumes().NewCutId(made.id), std::nullopt}}, {}, {}),
+                Code::kFailedPrecondition, words);
+  ExpectRefused(volumes().Open(made.id, false, {}), Code::kFailedPrecondition, words);
+  ExpectRefused(volumes().Expand(made.id, 64 * kMiB, {}), Code::kFailedPrecondition, words);
+  EXPECT_EQ(lvm().at(made.id).size_bytes, 2 * FakeLvm::kExtent);
+  EXPECT_TRUE(volumes().Delete(made.id, false, {}).ok());
+  ExpectNothingIsLeft();
+}
+
 TEST_F(PoolLvmTest, WhatLacksTheTagIsNeverTouched) {
   const PoolVolumeRecord made = Make("pvc-1");
   lvm().at(made.id).tags = {"somebody"};

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "pool/pool_directory.h"
 #include "unit/pool/pool_fixture.h"
@@ -233,6 +234,70 @@ TEST_F(PoolTest, WhatFailsIsTriedAgain) {
   world_.kernel.FailNext("IdentifyStorage", EIO, Outcome::kNotApplied);
   EXPECT_FALSE(OpenAnew().ok());
   EXPECT_TRUE(agent_->pool().Open(true, {}).ok());
+}
+
+// ---- two pools of one uuid ----------------------------------------------------------------------
+
+constexpr char kCopyPath[] = "/srv/copy";
+
+// Each had the other's volumes for its own, and neither said so.
+TEST_F(PoolTest, ACopyOfAPoolsDirectoryBecameASecondPoolOfItsUuid) {
+  world_.kernel.AddMount("ext4", "/dev/sdb", kPoolPath);
+  ASSERT_TRUE(OpenAnew().ok());
+  agent_.reset();
+  world_.kernel.AddMount("ext4", "/dev/sdc", kCopyPath);
+  world_.kernel.AddFile(std::string(kCopyPath) + "/pool.volumed", Marker());
+  const std::string before = world_.kernel.DumpTree(kCopyPath);
+  const std::vector<PoolSettings> both = {TestPool(), TestPool("copy", kCopyPath)};
+  const auto refused = [&](Pool& copy) {
+    const Status opened = copy.Open(true, {});
+    ASSERT_FALSE(opened.ok());
+    EXPECT_EQ(opened.error().code(), Code::kFailedPrecondition) << opened.error().ToString();
+    EXPECT_NE(
+        opened.error().message().find("the uuid of pool fast, whose directory is " + kPoolPath),
+        std::string::npos)
+        << opened.error().ToString();
+    EXPECT_FALSE(copy.state().ok());
+    EXPECT_EQ(copy.tag(), "");
+  };
+  // In whichever order they are opened, and whether the first one is there or not.
+  agent_ = std::make_unique<PoolAgent>(world_, both);
+  refused(*agent_->volumes->pools()[1]);
+  EXPECT_TRUE(agent_->pool().Open(true, {}).ok());
+  refused(*agent_->volumes->pools()[1]);
+  // Nor without the first one: its records are of another directory.
+  agent_ = std::make_unique<PoolAgent>(world_, std::vector{both[1]});
+  refused(agent_->pool());
+  EXPECT_EQ(world_.kernel.DumpTree(kCopyPath), before);
+  EXPECT_FALSE(world_.store.Find(kPoolRecordKind, "copy").has_value());
+}
+
+TEST_F(PoolTest, OfTwoCopiesWithoutARecordOneIsAPool) {
+  ASSERT_TRUE(OpenAnew().ok());
+  agent_.reset();
+  world_.kernel.AddFile(std::string(kCopyPath) + "/pool.volumed", Marker());
+  ASSERT_TRUE(world_.store.Remove(kPoolRecordKind, "fast", kPoolRecordDurability).ok());
+  agent_ =
+      std::make_unique<PoolAgent>(world_, std::vector{TestPool(), TestPool("copy", kCopyPath)});
+  EXPECT_TRUE(agent_->pool().Open(true, {}).ok());
+  const Status second = agent_->volumes->pools()[1]->Open(true, {});
+  ASSERT_FALSE(second.ok());
+  EXPECT_EQ(second.error().code(), Code::kFailedPrecondition) << second.error().ToString();
+}
+
+TEST_F(PoolTest, APoolThatGetsAnotherNameInTheConfigurationIsTheSameDirectory) {
+  ASSERT_TRUE(OpenAnew().ok());
+  const std::string tag = agent_->pool().tag();
+  agent_ = std::make_unique<PoolAgent>(world_, std::vector{TestPool("quick")});
+  const Status renamed = agent_->pool().Open(true, {});
+  ASSERT_TRUE(renamed.ok()) << renamed.error().ToString();
+  EXPECT_EQ(agent_->pool().tag(), tag);
+  ASSERT_TRUE(OpenAnew().ok());
+  // But it is not both at once.
+  ASSERT_TRUE(world_.store.Remove(kPoolRecordKind, "quick", kPoolRecordDurability).ok());
+  agent_ = std::make_unique<PoolAgent>(world_, std::vector{TestPool("quick"), TestPool()});
+  EXPECT_FALSE(agent_->pool().Open(true, {}).ok());
+  EXPECT_TRUE(agent_->volumes->pools()[1]->Open(true, {}).ok());
 }
 
 }  // namespace

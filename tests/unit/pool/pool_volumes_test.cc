@@ -334,6 +334,42 @@ TEST_F(PoolVolumesTest, AnotherFileAtTheVolumesPlaceIsNeitherOpenedNorDeleted) {
   EXPECT_TRUE(world_.Loops().empty());
 }
 
+// It was attached, and its filesystem was repaired until it fitted what was left; to make it larger
+// would have hidden the loss.
+TEST_F(PoolVolumesTest, AVolumeWhoseFileHadBecomeShorterWasOpenedAndGrown) {
+  const PoolVolumeRecord made = Make(Wish("pvc-1"));
+  const std::string image = PoolWorld::ImageOf(made.id);
+  world_.kernel.AddFile(image, std::string(4096, 'x'));
+  for (const Error& error : {Failure(volumes().Open(made.id, false, {})),
+                             Failure(volumes().Open(made.id, /*read_only=*/true, {})),
+                             Failure(volumes().Expand(made.id, 64 * kMiB, {}))}) {
+    EXPECT_EQ(error.code(), Code::kFailedPrecondition) << error.ToString();
+    EXPECT_FALSE(error.maybe_applied()) << error.ToString();
+    EXPECT_NE(error.message().find(image + " has 4Ki (4096 bytes), and is to have 16Mi"),
+              std::string::npos)
+        << error.ToString();
+  }
+  EXPECT_EQ(world_.kernel.Find(image).content, std::string(4096, 'x'));
+  EXPECT_TRUE(world_.Loops().empty());
+  EXPECT_TRUE(volumes().Delete(made.id, false, {}).ok());
+}
+
+// The row says the old size until the file has the new one.
+TEST_F(PoolVolumesTest, AGrowthThatWasCutOffIsNoFileThatHasLostItsEnd) {
+  const PoolVolumeRecord made = Make(Wish("pvc-1"));
+  int64_t size = 16 * kMiB;
+  for (const bool apply : {false, true}) {
+    size += 16 * kMiB;
+    world_.kernel.FailNext("SetFileSize", Error::MaybeApplied(Code::kUnavailable, "it died"), 1,
+                           apply);
+    EXPECT_TRUE(Failure(volumes().Expand(made.id, size, {})).maybe_applied());
+    StartAgent();
+    EXPECT_TRUE(volumes().Open(made.id, false, {}).ok());
+    EXPECT_TRUE(volumes().Close(made.id, {}).ok());
+    EXPECT_EQ(Must(volumes().Expand(made.id, size, {})), size);
+  }
+}
+
 TEST_F(PoolVolumesTest, AVolumeIsOpenedAndClosed) {
   const PoolVolumeRecord made = Make(Wish("pvc-1"));
   const Result<OpenedVolume> opened = volumes().Open(made.id, false, {});

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "unit/snapshot/snapshot_engine_fixture.h"
@@ -252,6 +253,42 @@ TEST_F(ChangedBlocksTest, ASnapshotWhoseFileIsMissingIsThereAndCannotBeLookedAt)
   node_.Remove(kPoolPath + "/cuts/" + cut + "/image");
   EXPECT_EQ(Refusal("", cut).code(), Code::kFailedPrecondition);
   EXPECT_THAT(Refusal("", cut).message(), HasSubstr("missing"));
+}
+
+// The map said that what was gone read as zeros, and the restore of the same snapshot was refused.
+TEST_F(ChangedBlocksTest, ASnapshotWhoseFileHadBecomeShorterHadAMap) {
+  const std::string volume = Made().id;
+  Write(volume, 0, 2);
+  const std::string base = CutNow(volume);
+  Write(volume, 8);
+  const std::string target = CutNow(volume);
+  node_.AddFile(kPoolPath + "/cuts/" + base + "/image", std::string(kPoolBlockBytes, 'x'));
+  for (const Error& error : {Refusal("", base), Refusal(base, target), Refusal(target, base)}) {
+    EXPECT_EQ(error.code(), Code::kFailedPrecondition) << error.ToString();
+    EXPECT_THAT(error.message(), HasSubstr("has 4Ki (4096 bytes), and had 16Mi"));
+  }
+  EXPECT_TRUE(Ask({.base = "", .target = target, .from = 0, .most = 1}).ok());
+}
+
+TEST_F(ChangedBlocksTest, ASnapshotWhoseDeletionHadBegunWasOneThatIsNotReady) {
+  const std::string volume = Made().id;
+  const std::string base = CutNow(volume);
+  Write(volume, 1);
+  const std::string target = CutNow(volume);
+  node_.FailNext("RemoveFile", Error::NotApplied(Code::kUnavailable, "not now"));
+  bool is_asked = false;
+  Before("ListExtents", [&] {
+    if (std::exchange(is_asked, true)) return;
+    engine_->Delete(base, [](const Status&) {});
+    EXPECT_FALSE(volumes_->Discard(base, {}).ok());
+  });
+  // It was whole when its first list was asked for, and is not when its second one is.
+  const Error meanwhile = Refusal(base, target);
+  EXPECT_TRUE(is_asked);
+  EXPECT_EQ(meanwhile.code(), Code::kNotFound) << meanwhile.ToString();
+  EXPECT_EQ(Refusal(base, target).code(), Code::kNotFound);
+  EXPECT_EQ(Refusal("", base).code(), Code::kNotFound);
+  EXPECT_TRUE(Ask({.base = "", .target = target, .from = 0, .most = 1}).ok());
 }
 
 }  // namespace

@@ -1,0 +1,34 @@
+// PoolUuids: which pool has which uuid, so that a copy of a pool's directory does not become a
+// second pool of one uuid: the ids of both would be of one pool, and each would have the other's
+// volumes for its own.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+
+#include "base/mutex.h"
+#include "base/result.h"
+#include "pool/pool_record.h"
+
+namespace volumed {
+
+// Threads: any. Blocks: never.
+class PoolUuids {
+ public:
+  explicit PoolUuids(std::set<std::string> configured) : configured_(std::move(configured)) {}
+
+  // What is on record of a pool, also of one that is not configured any more.
+  void Restore(const PoolRecord& record) EXCLUDES(mu_);
+  // Takes the uuid for this pool, of which nothing is on record yet. A directory whose pool is not
+  // configured any more may get another name. Errors: FailedPrecondition, not applied, if another
+  // pool has the uuid, naming that one.
+  Status Take(const PoolRecord& found) EXCLUDES(mu_);
+
+ private:
+  const std::set<std::string> configured_;  // names
+  Mutex mu_;
+  std::map<std::string, PoolRecord> pools_ GUARDED_BY(mu_);  // by name
+};
+
+}  // namespace volumed
