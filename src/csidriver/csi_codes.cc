@@ -1,5 +1,7 @@
 #include "csidriver/csi_codes.h"
 
+#include <cerrno>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -11,6 +13,10 @@ namespace {
 constexpr std::string_view kMaybe =
     " (it may have had its effect: repeat the call, or its inverse)";
 constexpr std::string_view kCut = "...";
+constexpr std::string_view kChattr = "chattr";
+constexpr std::string_view kOfImmutable =
+    " (so it is with what is immutable or append-only, or lies in such a directory: `lsattr -d` "
+    "shows that, and `chattr -i -a` ends it)";
 
 // A text of the program's own may have a file's name or a tool's output in it, of any length.
 std::string Shown(std::string_view message, std::string_view end) {
@@ -18,6 +24,12 @@ std::string Shown(std::string_view message, std::string_view end) {
   const std::string shown = PrintableText(BeginningOf(message, most));
   if (shown.size() <= most && message.size() <= most) return shown + std::string(end);
   return std::string(BeginningOf(shown, most - kCut.size())) + std::string(kCut) + std::string(end);
+}
+
+// What to do about the error, besides what it says.
+std::string_view RemedyOf(const Error& error) {
+  const bool says_so = error.message().find(kChattr) != std::string::npos;
+  return error.sys_errno() == EPERM && !says_so ? kOfImmutable : "";
 }
 
 }  // namespace
@@ -48,8 +60,11 @@ Code CsiCodeOf(Code code, Outcome outcome) {
     // To a caller it is an RPC that there is not, which it must not call again.
     case Code::kUnimplemented:
       return unless_maybe(Code::kFailedPrecondition);
-    // To a caller they are about its secrets, of which this driver has none.
+    // To a caller it is about its secrets, of which this driver has none; here the kernel refuses
+    // something to the agent, as of an immutable file, and somebody has to change that.
     case Code::kPermissionDenied:
+      return unless_maybe(Code::kFailedPrecondition);
+    // Likewise about secrets, and nothing here answers it.
     case Code::kUnauthenticated:
     case Code::kUnknown:
     case Code::kInternal:
@@ -65,7 +80,8 @@ grpc::Status CsiStatusOf(const Status& status) {
   const std::string_view message =
       error.message().empty() ? CodeName(error.code()) : std::string_view(error.message());
   return {static_cast<grpc::StatusCode>(CsiCodeOf(error.code(), error.outcome())),
-          Shown(message, error.maybe_applied() ? kMaybe : "")};
+          Shown(message,
+                std::string(RemedyOf(error)) + std::string(error.maybe_applied() ? kMaybe : ""))};
 }
 
 grpc::Status CsiNotServed(const std::string& rpc, const std::string& why) {

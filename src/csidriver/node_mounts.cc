@@ -1,5 +1,6 @@
 #include "csidriver/node_mounts.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -105,6 +106,19 @@ Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const st
     if (mount->source == its) return ShownAt::kFilesystem;
   }
   return ShownAt::kElse;
+}
+
+Result<std::vector<std::string>> FindMountsOf(const PoolVolumes& volumes, Kernel& kernel,
+                                              const std::string& id, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> devices, DevicesOf(volumes, id, call));
+  std::vector<std::string> places;
+  if (devices.empty()) return places;
+  ASSIGN_OR_RETURN(const MountListing all, kernel.Call(ListMounts{}, call));
+  for (const MountEntry& mount : all.mounts) {
+    if (std::find(devices.begin(), devices.end(), mount.source) == devices.end()) continue;
+    places.push_back(mount.mount_point);
+  }
+  return places;
 }
 
 Status CheckCallerSees(Kernel& kernel, pid_t caller, const SafePath& place,

@@ -5,6 +5,7 @@
 #include <sys/types.h>
 
 #include <string>
+#include <vector>
 
 #include "base/result.h"
 #include "os/kernel.h"
@@ -25,6 +26,11 @@ enum class ShownAt {
 // ListMounts, and of the backend that has the volume.
 Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
                             const SafePath& place, const CallOptions& call);
+
+// Where a device of the volume is mounted; empty: nowhere. Whoever may rename what lies around a
+// place takes the mount to another name. Threads, blocking and errors: as FindShownAt.
+Result<std::vector<std::string>> FindMountsOf(const PoolVolumes& volumes, Kernel& kernel,
+                                              const std::string& id, const CallOptions& call);
 
 // Whether the process that has called will see what is mounted at the place. One in another mount
 // namespace, as a kubelet is for an agent in a container, sees it only if the mount that the place

@@ -308,6 +308,25 @@ Status CheckIsNoTarget(const OperationParts& parts, const std::string& id, const
   return OkStatus();
 }
 
+// A staged mount that somebody has renamed, with a directory around it, holds the device, and only
+// its new name leads to it.
+Failure NamingMounts(Failure failure, const OperationParts& parts,
+                     const UnstageNodeVolume& unstage) {
+  if (!failure) return failure;
+  const auto places =
+      FindMountsOf(*unstage.volumes, parts.host.kernel, unstage.request.id, QuestionOf(parts));
+  if (!places.ok() || places->empty()) return failure;
+  const std::string& place = places->front();
+  if (place == unstage.request.place.Display()) return failure;
+  const Error& error = failure->error;
+  failure->error = Error::FromParts(
+      error.code(), error.outcome(), error.sys_errno(),
+      error.message() + ": the volume is mounted at " + ShownPath(place) +
+          " by now, where nobody has staged it: `umount` it there, or take it back to " +
+          Shown(unstage.request.place));
+  return failure;
+}
+
 }  // namespace
 
 // ---- StageNodeVolume ----------------------------------------------------------------------------
@@ -359,8 +378,9 @@ Failure UnstageNodeVolume::Run(const OperationParts& parts, OperationProgress& p
       FindLeaving(parts, *volumes, request.id, request.place, StagedPlace(parts, request.id));
   if (!leaving.ok()) return FailedAt(parts, *this, kCheckStep, leaving.error());
   if (leaving->is_there) {
-    Failure failure =
-        AboutTheNode(UnmountDeviceOf(*this, leaving->is_block).Run(parts, progress, result));
+    Failure failure = NamingMounts(
+        AboutTheNode(UnmountDeviceOf(*this, leaving->is_block).Run(parts, progress, result)), parts,
+        *this);
     if (failure) return failure;
   }
   if (StagedPlace(parts, request.id)) return std::nullopt;

@@ -207,9 +207,14 @@ std::vector<Step> UnmappingSteps(const OperationParts& parts, const NodePlace& n
   steps.push_back({.name = "UnbindDevice",
                    .timeout = parts.settings.tear_down,
                    .run = [&](const CallOptions& call) {
-                     return VolumePathHandler(parts.host.kernel)
-                         .UnmapBoundDevice(node.directory, node.name,
-                                           node.is_given ? OnPath(call, node.directory) : call);
+                     const CallOptions at_place =
+                         node.is_given ? OnPath(call, node.directory) : call;
+                     const Status unbound =
+                         VolumePathHandler(parts.host.kernel)
+                             .UnmapBoundDevice(node.directory, node.name, at_place);
+                     if (!node.is_given) return unbound;
+                     return LeaveForeign(parts, node.directory.Below(node.name),
+                                         /*is_block=*/true, unbound, at_place);
                    }});
   if (unmapper.AsCustom() != nullptr) {
     steps.push_back({.name = "UnmapPodDevice",

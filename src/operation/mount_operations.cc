@@ -207,7 +207,9 @@ void AddTargetTeardownSteps(const OperationParts& parts, const SafePath& place,
                    .run = [&](const CallOptions& options) {
                      // It is a bind: what the volume holds is written back where its device is
                      // unmounted.
-                     return unmounter.TearDownAt(place, OnPlace(options, place));
+                     const CallOptions at_place = OnPlace(options, place);
+                     return LeaveForeign(parts, place, /*is_block=*/false,
+                                         unmounter.TearDownAt(place, at_place), at_place);
                    }});
 }
 

@@ -70,7 +70,45 @@ Status CheckNothingInIt(Kernel& kernel, const SafePath& place, const CallOptions
                            place.Display() + " is not empty: nothing is put over what is in it");
 }
 
+// What is at a target where nothing is mounted any more and is no target that was made for the
+// volume; empty if it may be one.
+Result<std::string> ForeignAt(Kernel& kernel, const SafePath& place, bool is_block,
+                              const CallOptions& call) {
+  ASSIGN_OR_RETURN(const FileInfo there, kernel.Call(Stat{.path = place}, call));
+  if (there.is_mount_point) return std::string();
+  switch (there.type) {
+    case FileType::kMissing:
+    case FileType::kSymlink:
+      return std::string();
+    case FileType::kRegular:
+      if (is_block && there.size_bytes == 0) return std::string();
+      return "a file of " + std::to_string(there.size_bytes) + " bytes";
+    case FileType::kDirectory: {
+      ASSIGN_OR_RETURN(const DirectoryListing listing, kernel.Call(ListDirectory{place}, call));
+      if (!listing.entries.empty()) return std::string("a directory that is not empty");
+      return std::string(is_block ? "a directory" : "");
+    }
+    case FileType::kSocket:
+    case FileType::kCharDevice:
+    case FileType::kBlockDevice:
+    case FileType::kFifo:
+      break;
+  }
+  return "a " + std::string(FileTypeName(there.type));
+}
+
 }  // namespace
+
+Status LeaveForeign(const OperationParts& parts, const SafePath& place, bool is_block,
+                    const Status& removed, const CallOptions& call) {
+  if (removed.ok()) return removed;
+  const Result<std::string> foreign = ForeignAt(parts.host.kernel, place, is_block, call);
+  if (!foreign.ok() || foreign->empty()) return removed;
+  parts.logger.Warning(
+      "what is at the target of a volume that left is not the agent's, and stays",
+      {{"target", place.Display()}, {"there", *foreign}, {"removal", removed.error().message()}});
+  return OkStatus();
+}
 
 Status CheckPlaceOfDevice(const OperationParts& parts, const SafePath& place,
                           const CallOptions& call) {

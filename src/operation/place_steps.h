@@ -41,6 +41,14 @@ Status CheckTarget(const OperationParts& parts, const PodVolumeKey& key, const S
 Status CheckTargetOfTeardown(const OperationParts& parts, const PodVolumeRecord& facts,
                              const CallOptions& call);
 
+// What became of a target from which a volume was taken: `removed`, or success if that is an error
+// and what is there, with nothing mounted at it, is nothing that was made for the volume (a file
+// with content, a directory with something in it, a fifo ...). That stays, and the log says so:
+// whoever may write beside a target has put it there, and no repeated call would ever end. A link
+// is never such a thing.
+Status LeaveForeign(const OperationParts& parts, const SafePath& place, bool is_block,
+                    const Status& removed, const CallOptions& call);
+
 // Where the device of the volume is by its row, if a CO gave that place. Blocks: never.
 std::optional<SafePath> GivenPlaceOfDevice(const OperationParts& parts,
                                            const UniqueVolumeName& device);

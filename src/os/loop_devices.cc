@@ -127,6 +127,7 @@ constexpr int64_t kSector = 512;  // of sizes in sysfs, whatever the device's bl
 constexpr uint32_t kSmallestBlock = 512;
 constexpr uint32_t kLargestBlock = 4096;  // the smallest page
 constexpr int kAttempts = 64;             // while others take each free device first
+constexpr char kLoopControl[] = "/dev/loop-control";
 
 int64_t NumberIn(const std::string& path) {
   return ParseInt64(ReadAttribute(path).value_or("")).value_or(0);
@@ -183,12 +184,25 @@ Result<std::optional<OpenLoop>> FindOpenLoop(int file, const std::string& what) 
   return std::optional<OpenLoop>();
 }
 
+// Without the kernel's module there is no control device, or what has its name is another thing.
+Error NoLoopControl(int sys_errno, const std::string& what) {
+  const Error error = Error::FromErrno(sys_errno, what + ": " + kLoopControl, Outcome::kNotApplied);
+  return Error::FromParts(Code::kFailedPrecondition, error.outcome(), sys_errno,
+                          error.message() + ": this node has no loop devices: `modprobe loop`, " +
+                              "and see that " + kLoopControl + " is the kernel's");
+}
+
+bool IsNoLoopControl(int sys_errno) {
+  return sys_errno == ENOENT || sys_errno == ENOTTY || sys_errno == ENODEV || sys_errno == ENXIO;
+}
+
 // Attaches a free one; `flags` are LO_FLAGS_*.
 Result<OpenLoop> AttachFree(int file, uint32_t flags, uint32_t block_size,
                             const std::string& what) {
-  const Descriptor control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
+  const Descriptor control(::open(kLoopControl, O_RDWR | O_CLOEXEC));
   if (!control.valid()) {
-    return Error::FromErrno(errno, what + ": open /dev/loop-control", Outcome::kNotApplied);
+    if (IsNoLoopControl(errno)) return NoLoopControl(errno, what);
+    return Error::FromErrno(errno, what + ": open " + kLoopControl, Outcome::kNotApplied);
   }
   loop_config config = {};
   config.fd = static_cast<unsigned>(file);
@@ -200,6 +214,7 @@ Result<OpenLoop> AttachFree(int file, uint32_t flags, uint32_t block_size,
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
     if (number < 0) {
+      if (errno == ENOTTY) return NoLoopControl(errno, what);
       return Error::FromErrno(errno, what + ": no loop device is free", Outcome::kNotApplied);
     }
     OpenLoop loop;

@@ -13,8 +13,8 @@ namespace {
 Error Foreign(const SafePath& path) {
   return Error::NotApplied(Code::kFailedPrecondition,
                            path.Display() +
-                               " is not the agent's: it is left alone, and the pod's "
-                               "directory with it");
+                               " is not the agent's: it is left alone, and the "
+                               "directory that it lies in with it");
 }
 
 // One RemoveSkeleton.

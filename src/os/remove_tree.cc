@@ -96,6 +96,11 @@ void TreeRemover::MarkStays(const std::string& name) {
 void TreeRemover::Keep(const std::string& name, int sys_errno) {
   if (!failure_) {
     failure_ = Error::FromErrno(sys_errno, "remove " + PathOf(name), Outcome::kNotApplied);
+    // Root is refused so what is immutable or append-only, or lies in such a directory.
+    if (sys_errno == EPERM) {
+      failure_ = Error::FromParts(failure_->code(), failure_->outcome(), sys_errno,
+                                  failure_->message() + ": `chattr -R -i -a " + display_ + "`");
+    }
   }
   MarkStays(name);
 }

@@ -286,8 +286,10 @@ Status ImageBackend::MeasureSome(const std::vector<PoolId>& volumes, OfDamaged d
     }
     const auto* info = result.ok() ? std::get_if<FileInfo>(&result.value()) : nullptr;
     if (info == nullptr || info->type != FileType::kRegular) continue;
-    measured[volumes[at]] = {
-        .object = {}, .size_bytes = info->size_bytes, .allocated_bytes = info->allocated_bytes};
+    MadeArtefact& made = measured[volumes[at]];
+    made.object.inode = info->inode;
+    made.size_bytes = info->size_bytes;
+    made.allocated_bytes = info->allocated_bytes;
   }
   return OkStatus();
 }

@@ -7,6 +7,7 @@
 #include "base/printable_text.h"
 #include "kube/digest.h"
 #include "mounter/mount_refs.h"
+#include "pool/owned_files.h"
 #include "pool/pool_directory.h"
 #include "pool/pool_import_parts.h"
 
@@ -78,7 +79,12 @@ Status CheckForeign(const ImportParts& parts, const ImportedPath& source, const 
   for (const auto& pool : parts.volumes.pools()) {
     RETURN_IF_ERROR(CheckOutsideOfPool(parts, *pool, source, call));
   }
-  return OkStatus();
+  if (source.identity.type != FileType::kRegular) return OkStatus();
+  // A hard link to a volume's file lies wherever somebody has put it.
+  const std::string owner = OwnerOfObject(parts.volumes, source.identity.object);
+  if (owner.empty()) return OkStatus();
+  return ImportRefusal(source.path + " is a link to the file of " + owner +
+                       " of a pool of this node: nothing is a volume twice");
 }
 
 // Where it is, and that no link leads to it: whoever could change one could have another thing

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/strings.h"
 #include "mounter/mount_options.h"
 #include "mounter/mount_refs.h"
 #include "mounter/nfs_mount.h"
@@ -21,6 +22,8 @@ namespace {
 
 constexpr char kExt4[] = "ext4";
 constexpr char kReadOnlyOption[] = "ro";
+constexpr char kOnErrors[] = "errors=";
+constexpr char kReadOnlyOnErrors[] = "errors=remount-ro";
 
 // A kernel may give the loop device of a file that was cloned sectors of 4096 bytes, and a
 // filesystem with smaller blocks does not mount on these. With a seed of its own in its superblock
@@ -29,6 +32,25 @@ constexpr char kReadOnlyOption[] = "ro";
 std::vector<std::string> FormatOptionsOf(const std::string& fs_type) {
   if (fs_type != kExt4) return {};
   return {"-b", std::to_string(kPoolBlockBytes), "-O", "metadata_csum_seed"};
+}
+
+std::vector<std::string> WantedOptions(const VolumeSpec& spec) {
+  const PersistentVolume* const volume = spec.persistent_volume();
+  if (volume == nullptr) return {};
+  return MountOptionFromSpec(volume->metadata.annotations, volume->spec.mount_options, {});
+}
+
+// What an ext does at its first error stands in its superblock, which whoever has made the image,
+// or writes to the device, has a hand in: "panic" there would let one volume end the node. What is
+// asked for goes before it, and is what the rows compare: this option is in none of them.
+std::vector<std::string> OnErrorOptions(const VolumeSpec& spec, const std::string& fs_type) {
+  if (!fs_type.starts_with("ext")) return {};
+  for (const std::string& wanted : WantedOptions(spec)) {
+    for (const std::string& option : Split(wanted, ',')) {
+      if (option.starts_with(kOnErrors)) return {};
+    }
+  }
+  return {kReadOnlyOnErrors};
 }
 
 bool IsCopy(const PoolVolumeRecord& volume) {
@@ -113,12 +135,7 @@ Status PoolDeviceMounter::MountDevice(const VolumeSpec& spec, const std::string&
 // At a place of a CO the directory is its own, and stays.
 Status PoolDeviceMounter::MountTree(const VolumeSpec& spec, const PoolVolumeRecord& volume,
                                     const SafePath& place, const CallOptions& call) {
-  const PersistentVolume* const persistent = spec.persistent_volume();
-  const bool has_options =
-      persistent != nullptr &&
-      !MountOptionFromSpec(persistent->metadata.annotations, persistent->spec.mount_options, {})
-           .empty();
-  if (has_options) {
+  if (!WantedOptions(spec).empty()) {
     return Error::NotApplied(Code::kInvalidArgument,
                              "volume " + volume.id + " of backend " +
                                  std::string(PoolBackendName(volume.backend)) +
@@ -190,6 +207,7 @@ Status PoolDeviceMounter::MountOpened(const VolumeSpec& spec, const PoolVolumeRe
   request.expected = opened.identity;
   request.place = place;
   ASSIGN_OR_RETURN(request.fs_type, FsTypeOf(spec, volume));
+  request.options = OnErrorOptions(spec, request.fs_type);
   request.for_readers = for_readers;
   request.fs_uuid = volume.filesystem.uuid;
   request.format_options = FormatOptionsOf(request.fs_type);

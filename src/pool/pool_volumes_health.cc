@@ -20,6 +20,15 @@ bool IsThere(const PoolVolumeRecord& record, const std::string& pool) {
          (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding);
 }
 
+// By its inode alone, which the look at its size tells, too.
+bool IsOtherFile(const PoolVolumeRecord& record, const MadeArtefact& there) {
+  if (record.object.inode == 0 || there.object.inode == 0) return false;
+  StorageObject now = record.object;
+  now.handle.clear();
+  now.inode = there.object.inode;
+  return !StorageDifference(record.object, now).empty();
+}
+
 }  // namespace
 
 PoolHealth PoolVolumes::Look(const std::string& name, const CallOptions& call) {
@@ -87,6 +96,10 @@ void PoolVolumes::NoteHealth(const Pool& pool, const Measured& measured,
     } else if (std::string lost = LostEndOf(record->second, found->second.size_bytes);
                !lost.empty()) {
       health.lost[id] = its + lost;
+    } else if (IsOtherFile(record->second, found->second)) {
+      health.lost[id] = its + "is another one than the one on record: its inode is " +
+                        std::to_string(found->second.object.inode) + ", not " +
+                        std::to_string(record->second.object.inode);
     }
   }
 }

@@ -3,6 +3,8 @@
 
 #include "base/byte_text.h"
 #include "base/printable_text.h"
+#include "mounter/host_directory.h"
+#include "pool/owned_files.h"
 #include "pool/pool_volumes_parts.h"
 #include "pool/static_backend.h"
 
@@ -17,6 +19,24 @@ std::string NameOfStatic(const std::string& listed) { return "static:" + listed;
 // By what a listed volume is known again.
 const std::string& IdentityOf(const PoolVolumeRecord& row) {
   return row.backend == PoolBackendKind::kExport ? row.source : row.source_identity;
+}
+
+// A loop device of a pool's volume says as much of itself as a disk does, and would be that volume
+// twice.
+Status CheckNotOfAPool(const PoolVolumes& volumes, Kernel& kernel, const StaticVolume& wish,
+                       const CallOptions& call) {
+  CallOptions of_device = call;
+  of_device.domain = DeviceDomain(wish.device);
+  ASSIGN_OR_RETURN(const StorageIdentity identity,
+                   kernel.Call(IdentifyStorage{.path = HostPath(wish.device)}, of_device));
+  for (const StorageFile& file : identity.files) {
+    const std::string owner = OwnerOfObject(volumes, file.object);
+    if (owner.empty()) continue;
+    return PoolRefusal("static volume " + wish.name + ": the device " + wish.device +
+                       " is, or lies on, the loop device of " + file.path + ", which is " + owner +
+                       " of a pool of this node: list a device of your own");
+  }
+  return OkStatus();
 }
 
 int64_t WholeBlocks(int64_t bytes) { return bytes - bytes % kPoolBlockBytes; }
@@ -103,6 +123,7 @@ Result<PoolVolumeRecord> PoolVolumes::TakeStatic(const StaticVolume& wish,
     return PoolRefusal("static volume " + wish.name + ": the device " + wish.device +
                        " says nothing of itself by which it is known again");
   }
+  RETURN_IF_ERROR(CheckNotOfAPool(*this, parts_.kernel, wish, call));
   if (const std::optional<PoolVolumeRecord> row = FindByName(name)) {
     return MeetStatic(wish, device, row->id);
   }

@@ -109,6 +109,19 @@ TEST_F(OtherLoopsTest, AFailedFileThatIsShownByTheNameOfEachImageStoppedEachAtta
   ASSERT_NO_FATAL_FAILURE(AttachListAndDetach());
 }
 
+// It was an error of the kernel's ioctl, and nobody heard what the node lacks.
+TEST_F(OtherLoopsTest, ANodeWithoutALoopControlWasAFaultOfTheAgent) {
+  constexpr char kControl[] = "/dev/loop-control";
+  ASSERT_EQ(::mount(Image("control").c_str(), kControl, nullptr, MS_BIND, nullptr), 0);
+  const Result<AttachedLoop> attached = local_->Call(AttachLoop{Ours()}, {});
+  EXPECT_EQ(::umount2(kControl, MNT_DETACH), 0);
+  ASSERT_FALSE(attached.ok());
+  EXPECT_EQ(attached.error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(attached.error().maybe_applied());
+  EXPECT_NE(attached.error().message().find("`modprobe loop`"), std::string::npos)
+      << attached.error().message();
+}
+
 class SilentLoopsTest : public OtherLoopsTest {
  protected:
   // A loop device on a server that does not answer, whose mount the agent does not see.

@@ -2,9 +2,12 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 
@@ -70,6 +73,24 @@ TEST_P(WalksTest, RemoveTreeTakesATreeAndAFileAndNothing) {
   EXPECT_EQ(*Call(RemoveTree{At("file")}), Changed{true});
   EXPECT_EQ(*Call(RemoveTree{At("file")}), Changed{false});
   EXPECT_EQ(*Call(RemoveTree{At("none/deeper")}), Changed{false});
+}
+
+// Each repeated deletion was the same error, which did not say what to do.
+TEST_P(WalksTest, AnImmutableFileKeptItsTreeAndNobodyHeardHowToEndThat) {
+  Directory("tree");
+  const Descriptor file(::open(Path("tree/f").c_str(), O_RDONLY | O_CREAT | O_CLOEXEC, 0644));
+  ASSERT_TRUE(file.valid());
+  int flags = FS_IMMUTABLE_FL;
+  if (::ioctl(file.get(), FS_IOC_SETFLAGS, &flags) != 0) {
+    GTEST_SKIP() << "skipped: needs immutable files on a tmpfs";
+  }
+  const Result<Changed> kept = Call(RemoveTree{At("tree")});
+  ASSERT_FALSE(kept.ok());
+  EXPECT_EQ(kept.error().sys_errno(), EPERM);
+  EXPECT_THAT(kept.error().message(), HasSubstr("`chattr -R -i -a " + Path("tree") + "`"));
+  flags = 0;
+  ASSERT_EQ(::ioctl(file.get(), FS_IOC_SETFLAGS, &flags), 0);
+  EXPECT_EQ(*Call(RemoveTree{At("tree")}), Changed{true});
 }
 
 TEST_P(WalksTest, RemoveTreeLeavesWhatALinkPointsTo) {

@@ -110,6 +110,21 @@ TEST_F(ControllerHealthTest, AVolumeWhoseFileWasCutShortHasLostItsData) {
   EXPECT_THAT(health_.volume_health().health_statuses(0).message(), HasSubstr("has 5 bytes"));
 }
 
+// It was not opened, cut or deleted, and its health was told as good.
+TEST_F(ControllerHealthTest, AVolumeWhoseFileIsAnotherOneWasWell) {
+  const std::string id = CreateNamed("a");
+  const std::string image = kPoolPath + "/volumes/" + id + "/image";
+  ASSERT_EQ(Health(id), StatusCode::OK) << message_;
+  ASSERT_EQ(health_.volume_health().health_statuses_size(), 0);
+  node_.Remove(image);
+  Must(node_.DoAside(SetFileSize{
+      .path = {image, ""}, .make = true, .bytes = Must(volumes_->Find(id)).capacity_bytes}));
+  ASSERT_EQ(Health(id), StatusCode::OK) << message_;
+  ASSERT_EQ(health_.volume_health().health_statuses_size(), 1);
+  EXPECT_EQ(health_.volume_health().health_statuses(0).reason(), "FileLost");
+  EXPECT_THAT(health_.volume_health().health_statuses(0).message(), HasSubstr("is another one"));
+}
+
 TEST_F(ControllerHealthTest, AVolumeOfAPoolThatOthersHaveFilledIsDegraded) {
   const std::string id = CreateNamed("a");
   node_.LimitFilesystem(kPoolPath, 8 * kMiB);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cerrno>
 #include <string>
 #include <vector>
 
@@ -28,7 +29,7 @@ const std::vector<CodeRow>& CodeRows() {
       {Code::kDeadlineExceeded, Code::kDeadlineExceeded, Code::kDeadlineExceeded},
       {Code::kNotFound, Code::kNotFound, Code::kUnavailable},
       {Code::kAlreadyExists, Code::kAlreadyExists, Code::kUnavailable},
-      {Code::kPermissionDenied, Code::kInternal, Code::kUnavailable},
+      {Code::kPermissionDenied, Code::kFailedPrecondition, Code::kUnavailable},
       {Code::kResourceExhausted, Code::kResourceExhausted, Code::kResourceExhausted},
       {Code::kFailedPrecondition, Code::kFailedPrecondition, Code::kUnavailable},
       {Code::kAborted, Code::kAborted, Code::kAborted},
@@ -73,6 +74,14 @@ TEST(CsiCodesTest, WhatAKernelLacksIsNoRpcThatIsMissing) {
   }
   EXPECT_EQ(CsiNotServed("/csi.v1.Node/NodeStageVolume", "why").error_code(),
             grpc::StatusCode::UNIMPLEMENTED);
+}
+
+TEST(CsiCodesTest, WhatIsImmutableWasAFaultOfTheDriver) {
+  const Error refused = Error::FromErrno(EPERM, "make file /t/v", kNot);
+  EXPECT_EQ(CsiStatusOf(refused).error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_NE(CsiStatusOf(refused).error_message().find("`chattr -i -a`"), std::string::npos);
+  const Error said = Error::FromErrno(EPERM, "remove /t/v: `chattr -R -i -a /t`", kNot);
+  EXPECT_EQ(CsiStatusOf(said).error_message(), said.message()) << "it says what to do itself";
 }
 
 TEST(CsiCodesTest, AStatusSaysWhatWasWrongAndWhatToDo) {

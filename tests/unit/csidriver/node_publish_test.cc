@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,8 @@ namespace {
 
 using grpc::StatusCode;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 class NodePublishTest : public NodeFixture {
  protected:
@@ -266,6 +269,69 @@ TEST_F(NodePublishTest, AFileWithContentAtTheTargetOfABlockVolumeWasDeleted) {
   EXPECT_EQ(PublishIt(id, Block(), kOtherTarget), StatusCode::OK) << "the CO made it: " << message_;
   EXPECT_EQ(UnpublishIt(id, kOtherTarget), StatusCode::OK) << message_;
   EXPECT_FALSE(node_.Exists(kOtherTarget));
+}
+
+// Each repeated call was UNAVAILABLE, for ever. Of a block volume what is no directory and has no
+// content goes.
+TEST_F(NodePublishTest, WhatSomebodyPutInThePlaceOfATargetKeptItPublished) {
+  struct Thing {
+    std::string name;
+    std::function<void()> put;
+    bool stays_of_block;
+  };
+  const std::vector<Thing> things = {
+      {"fifo", [this] { node_.AddSpecial(kTarget, FileType::kFifo); }, false},
+      {"socket", [this] { node_.AddSpecial(kTarget, FileType::kSocket); }, false},
+      {"file", [this] { node_.AddFile(kTarget, "somebody's"); }, true},
+      {"directory", [this] { node_.AddFile(kTarget + "/note", "somebody's"); }, true}};
+  for (const bool is_block : {false, true}) {
+    const std::string id = is_block ? CreateBlock("raw") : CreateNamed("files");
+    const Capability capability = is_block ? Block() : Mount();
+    ASSERT_EQ(StageIt(id, capability), StatusCode::OK) << message_;
+    for (const Thing& thing : things) {
+      SCOPED_TRACE(thing.name + (is_block ? ", block" : ""));
+      ASSERT_EQ(PublishIt(id, capability), StatusCode::OK) << message_;
+      node_.UnmountBelow(kTarget);
+      node_.Remove(kTarget);
+      thing.put();
+      EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+      EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+      EXPECT_THAT(LoadPodVolumeRecords(store_), IsEmpty());
+      EXPECT_EQ(node_.Exists(kTarget), thing.stays_of_block || !is_block);
+      EXPECT_EQ(node_.Exists(kTarget + "/note"), thing.name == "directory");
+      if (node_.Exists(kTarget)) node_.Remove(kTarget);
+    }
+    EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  }
+}
+
+// The error named a loop device, and not the mount that nobody found by the staging path.
+TEST_F(NodePublishTest, AStagedMountThatWasRenamedWasNotNamed) {
+  const std::string id = CreateNamed("files");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  node_.Rename(kStaging, kCo + "/aside");
+  node_.AddDirectory(kStaging);
+  EXPECT_NE(UnstageIt(id), StatusCode::OK);
+  EXPECT_THAT(message_, HasSubstr("is mounted at \"" + kCo + "/aside\" by now"));
+  node_.UnmountBelow(kCo + "/aside");
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  EXPECT_THAT(Loops(), IsEmpty());
+}
+
+// What is compared is what the CO has asked for, so that a volume which an agent before this one has
+// staged without the option for errors is staged alike.
+TEST_F(NodePublishTest, TheOptionForErrorsIsOnNoRecord) {
+  const std::string id = CreateNamed("files");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  const std::vector<DeviceRecord> rows = LoadDeviceRecords(store_);
+  ASSERT_EQ(rows.size(), 1u);
+  EXPECT_THAT(rows.front().volume_json, Not(HasSubstr("errors=")));
+  RestartNode();
+  const std::string mounts = node_.DumpMounts();
+  EXPECT_EQ(StageIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(PublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(node_.DumpMounts(), mounts);
 }
 
 TEST_F(NodePublishTest, OfTwoVolumesAtOneTargetTheSecondIsRefused) {

@@ -96,6 +96,18 @@ TEST_F(NodeStaticTest, AListedDeviceIsStagedAndPublishedWithWhatIsOnIt) {
   EXPECT_EQ(node_.Device(kDisk).fs_type, "ext4");
 }
 
+// Both were staged: one filesystem, mounted twice from one device.
+TEST_F(NodeStaticTest, TheLoopDeviceOfAPoolsVolumeWasListedAsAnother) {
+  const std::string id = CreateNamed("files");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  ASSERT_THAT(Loops(), SizeIs(1));
+  for (const bool is_block : {false, true}) {
+    const std::string why = WhyNot(Listed(is_block, Loops().front().path));
+    EXPECT_THAT(why, HasSubstr("which is volume " + id + " of a pool of this node"));
+  }
+  EXPECT_THAT(volumes_->All(), SizeIs(1));
+}
+
 TEST_F(NodeStaticTest, AListedDeviceIsHadRaw) {
   const std::string id = Take(Listed(/*is_block=*/true));
   ASSERT_EQ(StageIt(id, Block()), StatusCode::OK) << message_;

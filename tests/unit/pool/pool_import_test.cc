@@ -163,6 +163,15 @@ TEST_F(PoolImportTest, WhatIsInAPoolOrTheAgentsOwnIsRefused) {
   EXPECT_THAT(Refused(kOldDirectory), HasSubstr("lies in the directory of pool fast"));
 }
 
+// It became a second volume with the same filesystem.
+TEST_F(PoolImportTest, AHardLinkToAVolumesFileWasImportedAsAnotherVolume) {
+  world_.AddImage(kOldImage, "ext4");
+  const PoolVolumeRecord made = Imported(kOldImage);
+  world_.kernel.AddHardLink(kOldDirectory + "/link", PoolWorld::ImageOf(made.id));
+  EXPECT_THAT(Refused(kOldDirectory + "/link"), HasSubstr("the file of volume " + made.id));
+  EXPECT_THAT(volumes().All(), SizeIs(1));
+}
+
 TEST_F(PoolImportTest, AFileOfAnotherFilesystemIsNotCopied) {
   world_.kernel.AddDirectory("/home");
   world_.AddImage("/home/disk.img", "ext4");

@@ -10,7 +10,9 @@
 namespace volumed {
 namespace {
 
+using ::testing::HasSubstr;
 using ::testing::IsEmpty;
+using ::testing::Not;
 using ::testing::SizeIs;
 
 // ---- as a device --------------------------------------------------------------------------------
@@ -128,6 +130,15 @@ TEST_F(PoolPluginTest, AVolumeWhoseDeviceAPodHasIsNotDeleted) {
   ExpectRefused(refused, Code::kFailedPrecondition, "pod u1 has the device");
   EXPECT_TRUE(IsDeletedVolumeInUse(refused.error()));
   EXPECT_EQ(node_.Rows().at(0).state, PoolVolumeState::kReady);
+}
+
+TEST_F(PoolPluginTest, WhatLiesInAVolumesDirectoryWasSaidToKeepAPodsDirectory) {
+  const ClaimedVolume claimed = Claim();
+  node_.kernel.AddFile(kPoolPath + "/volumes/" + claimed.id() + "/notes", "somebody's");
+  const Status refused = agent_.Delete(claimed);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_THAT(refused.error().message(), HasSubstr("notes is not the agent's"));
+  EXPECT_THAT(refused.error().message(), Not(HasSubstr("pod")));
 }
 
 TEST_F(PoolPluginTest, AVolumeThatWasWrittenDownByHandIsNotDeletedWithIt) {

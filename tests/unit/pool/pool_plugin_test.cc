@@ -235,6 +235,38 @@ TEST_F(PoolPluginTest, AVolumeIsFormattedWithBlocksOf4096MountedAndBound) {
   EXPECT_THAT(node_.Loops(), IsEmpty());
 }
 
+// What its superblock said of an error was done: the first inconsistency would have ended the node.
+TEST_F(PoolPluginTest, AnExtWhoseSuperblockSaysPanicWasMountedSo) {
+  std::vector<std::string> options;
+  node_.kernel.SetCallHook([&options](const AnyRequest& request) {
+    if (const auto* mount = std::get_if<Mount>(&request)) options = mount->options;
+  });
+  ClaimedVolume claimed = Claim();
+  const auto mounted_with = [&](const std::vector<std::string>& wanted) {
+    claimed.volume.spec.mount_options = wanted;
+    Expect(agent_.MountDevice(claimed.Spec()));
+    Expect(agent_.UnmountDevice(claimed.id()));
+    return options;
+  };
+  EXPECT_THAT(mounted_with({}), ElementsAre("errors=remount-ro", "defaults"));
+  EXPECT_THAT(mounted_with({"noatime"}), ElementsAre("errors=remount-ro", "noatime", "defaults"));
+  EXPECT_THAT(mounted_with({"errors=continue"}), ElementsAre("errors=continue", "defaults"));
+  EXPECT_THAT(mounted_with({"noatime,errors=continue"}),
+              ElementsAre("noatime,errors=continue", "defaults"));
+}
+
+TEST_F(PoolPluginTest, AnXfsIsToldNothingOfErrors) {
+  std::vector<std::string> options;
+  node_.kernel.SetCallHook([&options](const AnyRequest& request) {
+    if (const auto* mount = std::get_if<Mount>(&request)) options = mount->options;
+  });
+  VolumeOptions wish = ClaimOptions();
+  wish.claim.spec.storage.request = Quantity::FromBytes(300 * kMiB);
+  wish.parameters = {{"csi.storage.k8s.io/fstype", "xfs"}};
+  Expect(agent_.MountDevice(Claim(wish).Spec()));
+  EXPECT_THAT(options, ElementsAre("defaults"));
+}
+
 TEST_F(PoolPluginTest, TheFilesystemIsTheClasssAndXfsIsToldNothing) {
   std::vector<std::string> formats;
   node_.kernel.SetCallHook([&formats](const AnyRequest& request) {
