@@ -308,18 +308,21 @@ TEST_F(NodePublishTest, WhatSomebodyPutInThePlaceOfATargetKeptItPublished) {
 // The error named a loop device, and not the mount that nobody found by the staging path.
 TEST_F(NodePublishTest, AStagedMountThatWasRenamedWasNotNamed) {
   const std::string id = CreateNamed("files");
-  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
-  node_.Rename(kStaging, kCo + "/aside");
-  node_.AddDirectory(kStaging);
-  EXPECT_NE(UnstageIt(id), StatusCode::OK);
-  EXPECT_THAT(message_, HasSubstr("is mounted at \"" + kCo + "/aside\" by now"));
+  const std::string staging = kCo + "/claim/stage";
+  node_.AddDirectory(staging);
+  ASSERT_EQ(StageIt(id, Mount(), staging), StatusCode::OK) << message_;
+  // A mount point itself cannot be renamed, and the directory that it lies in can.
+  node_.Rename(kCo + "/claim", "aside");
+  node_.AddDirectory(staging);
+  EXPECT_NE(UnstageIt(id, staging), StatusCode::OK);
+  EXPECT_THAT(message_, HasSubstr("is mounted at \"" + kCo + "/aside/stage\" by now"));
   node_.UnmountBelow(kCo + "/aside");
-  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(UnstageIt(id, staging), StatusCode::OK) << message_;
   EXPECT_THAT(Loops(), IsEmpty());
 }
 
-// What is compared is what the CO has asked for, so that a volume which an agent before this one has
-// staged without the option for errors is staged alike.
+// What is compared is what the CO has asked for, so that a volume which an agent before this one
+// has staged without the option for errors is staged alike.
 TEST_F(NodePublishTest, TheOptionForErrorsIsOnNoRecord) {
   const std::string id = CreateNamed("files");
   ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
