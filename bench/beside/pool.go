@@ -102,7 +102,7 @@ func runPool(words []string) error {
 	if err != nil {
 		return err
 	}
-	b := &poolBench{options: o, report: report}
+	b := &poolBench{options: o, report: report, loopNodes: loopNodes()}
 	// An interrupt ends the measuring between two calls, so that nothing is left half done: neither
 	// programs nor loop devices. The mounts end by themselves.
 	// Several come, as from a terminal and from the process outside of the namespace, which ends first.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -170,4 +172,33 @@ func loopsOf(wanted func(file string) bool) []string {
 		}
 	}
 	return devices
+}
+
+// loopNodes has the names of all loop devices, with a file or without.
+func loopNodes() []string {
+	paths, _ := filepath.Glob("/sys/block/loop*")
+	for i, path := range paths {
+		paths[i] = filepath.Base(path)
+	}
+	return paths
+}
+
+// removeLoopNodes takes away the loop devices that have no file and were not there before: the kernel keeps
+// each that there ever was.
+func removeLoopNodes(before []string) error {
+	control, err := os.OpenFile("/dev/loop-control", os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer control.Close()
+	for _, name := range loopNodes() {
+		number, err := strconv.Atoi(strings.TrimPrefix(name, "loop"))
+		if err != nil || slices.Contains(before, name) {
+			continue
+		}
+		if err := unix.IoctlSetInt(int(control.Fd()), unix.LOOP_CTL_REMOVE, number); err != nil && err != unix.EBUSY {
+			return fmt.Errorf("remove %s: %w", name, err)
+		}
+	}
+	return nil
 }

@@ -17,6 +17,8 @@ type poolBench struct {
 	options poolOptions
 	report  *report
 	drivers []*driverWay // that run
+	// The names of loop devices that were there before.
+	loopNodes []string
 }
 
 type namedWay struct {
@@ -95,6 +97,7 @@ func (b *poolBench) end() {
 			problems = append(problems, fmt.Errorf("unmount %s: %w", disk, err))
 		}
 	}
+	problems = append(problems, removeLoopNodes(b.loopNodes))
 	if err := errors.Join(problems...); err != nil {
 		fmt.Fprintln(os.Stderr, "beside: something is left in "+b.options.scratch+":", err)
 		return

@@ -104,6 +104,9 @@ std::map<std::string, std::string> AllMessages() {
   auto unsized = Filled<IdentifiedDevice>();
   unsized.block_bytes = 0;
   set_later(unsized, " with its block size");
+  auto attached = Filled<AttachedLoop>();
+  attached.device.block_bytes = 0;
+  set_later(attached, " with its device's block size");
   auto nameless = unsized;
   nameless.node.clear();
   set_later(nameless, " with its node");
