@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <initializer_list>
-#include <iterator>
 
 namespace volumed::random_clients {
 namespace {
@@ -53,8 +52,9 @@ bool World::IsOver() const {
 std::vector<std::string> World::NeverHappened() const {
   const MutexLock lock(mu_);
   std::vector<std::string> never;
-  std::ranges::copy_if(limits_.must_happen, std::back_inserter(never),
-                       [this](const std::string& what) { return !counts_.contains(what); });
+  for (const std::string& what : limits_.must_happen) {
+    if (!counts_.contains(what)) never.push_back(what);
+  }
   return never;
 }
 
