@@ -261,6 +261,19 @@ Result<Descriptor> OpenExpectedDevice(int node, const std::string& path,
                            "device " + path + " is not the one that was expected: " + difference);
 }
 
+Result<OpenedDevice> OpenDeviceOfAnySize(const std::string& path, DeviceIdentity expected,
+                                         const std::string& what) {
+  OpenedDevice opened;
+  ASSIGN_OR_RETURN(opened.device, OpenBlockDevice(path, O_RDONLY | O_NONBLOCK).With(what));
+  ASSIGN_OR_RETURN(opened.now, ReadDeviceIdentity(opened.device.get(), path));
+  expected.uuid.clear();
+  expected.size_bytes = opened.now.size_bytes;
+  const std::string difference = IdentityDifference(expected, opened.now);
+  if (difference.empty()) return opened;
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           what + ": it is not the one that was expected: " + difference);
+}
+
 Result<IdentifiedDevice> DoIdentifyDevice(const IdentifyDevice& request) {
   const std::string shown = request.path.Display();
   ASSIGN_OR_RETURN(const Descriptor node,

@@ -25,6 +25,17 @@ Result<Descriptor> OpenBlockDeviceNode(int node, const std::string& path, int fl
 Result<Descriptor> OpenExpectedDevice(int node, const std::string& path,
                                       const DeviceIdentity& expected);
 
+// A device that is open, and what it says of itself now.
+struct OpenedDevice {
+  Descriptor device;
+  DeviceIdentity now;
+};
+// The device at the path, which must be this one in everything but its size and the UUID of what is
+// on it: those change while it is in use. Errors, not applied, with `what`: as OpenBlockDevice and
+// OpenExpectedDevice.
+Result<OpenedDevice> OpenDeviceOfAnySize(const std::string& path, DeviceIdentity expected,
+                                         const std::string& what);
+
 Result<IdentifiedDevice> DoIdentifyDevice(const IdentifyDevice& request);
 
 // Reads all of the identity but the UUID, which is not the device's, through a descriptor that is

@@ -81,22 +81,14 @@ class LoopChange {
 
 Result<Done> DoConfigureLoop(const ConfigureLoop& request) {
   const std::string what = "configure loop device " + request.device;
-  ASSIGN_OR_RETURN(const Descriptor device,
-                   OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK).With(what));
-  ASSIGN_OR_RETURN(const DeviceIdentity now, ReadDeviceIdentity(device.get(), request.device));
-  DeviceIdentity expected = request.expected;
-  expected.uuid.clear();
-  expected.size_bytes = now.size_bytes;
-  if (const std::string difference = IdentityDifference(expected, now); !difference.empty()) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             what + ": it is not the one that was expected: " + difference);
-  }
-  const std::string sysfs =
-      "/sys/dev/block/" + std::to_string(now.device_major) + ":" + std::to_string(now.device_minor);
+  ASSIGN_OR_RETURN(const OpenedDevice opened,
+                   OpenDeviceOfAnySize(request.device, request.expected, what));
+  const std::string sysfs = "/sys/dev/block/" + std::to_string(opened.now.device_major) + ":" +
+                            std::to_string(opened.now.device_minor);
   if (!ReadAttribute(sysfs + "/loop/backing_file")) {
     return Error::NotApplied(Code::kFailedPrecondition, what + ": it is no loop device of a file");
   }
-  return LoopChange(request, device, sysfs).Run();
+  return LoopChange(request, opened.device, sysfs).Run();
 }
 
 }  // namespace volumed

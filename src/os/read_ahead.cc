@@ -54,17 +54,9 @@ Status WriteReadAhead(const std::string& sysfs, int64_t kib, const std::string& 
 Result<Done> DoSetReadAhead(const SetReadAhead& request) {
   const std::string what = "set the read-ahead of " + request.device;
   RETURN_IF_ERROR(CheckReadAheadKib(request.kib, what));
-  ASSIGN_OR_RETURN(const Descriptor device,
-                   OpenBlockDevice(request.device, O_RDONLY | O_NONBLOCK).With(what));
-  ASSIGN_OR_RETURN(const DeviceIdentity now, ReadDeviceIdentity(device.get(), request.device));
-  DeviceIdentity expected = request.expected;
-  expected.uuid.clear();
-  expected.size_bytes = now.size_bytes;
-  if (const std::string difference = IdentityDifference(expected, now); !difference.empty()) {
-    return Error::NotApplied(Code::kFailedPrecondition,
-                             what + ": it is not the one that was expected: " + difference);
-  }
-  ASSIGN_OR_RETURN(const std::string sysfs, DiskDirectory(now, what));
+  ASSIGN_OR_RETURN(const OpenedDevice device,
+                   OpenDeviceOfAnySize(request.device, request.expected, what));
+  ASSIGN_OR_RETURN(const std::string sysfs, DiskDirectory(device.now, what));
   RETURN_IF_ERROR(WriteReadAhead(sysfs, request.kib, what));
   return Done{};
 }

@@ -203,7 +203,7 @@ TEST_F(CsiFramesTest, PingsThatAreNotAnsweredTookMemoryWithoutABound) {
     return (got.size() - std::min(got.size(), kPrefaceAndSettings.size())) / kPing.size();
   };
   ASSERT_TRUE(Becomes([&] { return came() >= 64; }));
-  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));  // in which all would have come
   EXPECT_LE(came(), kMost);
   std::string answer(kPing);
   answer[4] = 1;  // it acknowledges
