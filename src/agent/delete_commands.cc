@@ -12,6 +12,7 @@
 #include "agent/snapshot_backend.h"
 #include "base/strings.h"
 #include "kube/storage_enums.h"
+#include "pool/pool_plugin.h"
 #include "volume/claim_binding.h"
 #include "volume/csi_translation.h"
 #include "volume/driver_domain.h"
@@ -92,7 +93,9 @@ std::string DataLeftBehind(const ControlBackend& backend, const ObjectKey& key) 
   text += is_retained ? "its reclaim policy is " + std::string(EnumText(policy))
                       : "no claim has had it, and its reclaim policy " +
                             std::string(EnumText(policy)) + " is for one that a claim has left";
-  if (is_of_pool) text += "; `volumectl pool delete " + csi->volume_handle + "` deletes it";
+  if (is_of_pool) {
+    text += "; " + HowDataIsDeleted(backend.snapshots->pools.volumes, csi->volume_handle);
+  }
   return text;
 }
 

@@ -45,6 +45,10 @@ Result<DeviceIdentity> ReadDeviceIdentity(int device, const std::string& path);
 
 Result<DeviceFacts> ReadDeviceFacts(int device, const std::string& path);
 
+// IdentifiedDevice::writes, of the device that is open. Errors: errno of fsync(2), not applied.
+Result<std::string> CountDeviceWrites(int device, const DeviceIdentity& identity,
+                                      const std::string& path);
+
 // Whether the kernel lets nobody write to the device. Errors: errno, not applied.
 Result<bool> IsReadOnlyDevice(int device, const std::string& path);
 

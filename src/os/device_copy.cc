@@ -102,6 +102,22 @@ Result<CopySource> OpenDeviceSource(const CopyDevice& request, const std::string
   return source;
 }
 
+// Whoever writes need not be there any more when it is asked who has the device.
+Status CheckNothingWritten(const CopyDevice& request, int device, bool is_claimed,
+                           const std::string& what) {
+  if (request.writes.empty() && is_claimed) return OkStatus();
+  ASSIGN_OR_RETURN(const std::string now, CountDeviceWrites(device, request.expected, what));
+  if (request.writes.empty() || now.empty()) {
+    return DeviceRefusal(what,
+                         "it is mounted, and the kernel does not count what is written to "
+                         "it, so nothing tells whether that stays the same");
+  }
+  if (now == request.writes) return OkStatus();
+  return DeviceRefusal(what,
+                       "something was written to it since its snapshot was begun, or the "
+                       "node or the device was started anew");
+}
+
 // Copies those blocks of a device that are not zero, by way of one buffer.
 class DevicePieces {
  public:
@@ -155,7 +171,8 @@ Status CheckSizes(const CopyDevice& request, const std::string& what) {
       request.from_offset % kCopyBlock != 0) {
     return Error::NotApplied(Code::kInvalidArgument, what + ": no whole blocks");
   }
-  if (request.bytes <= request.expected.size_bytes) return OkStatus();
+  // Its last block may be less than a whole one.
+  if (request.bytes - request.expected.size_bytes < kCopyBlock) return OkStatus();
   return Error::NotApplied(Code::kOutOfRange, what + ": it ends before that");
 }
 
@@ -170,11 +187,15 @@ Result<FileExtent> DoCopyDevice(const CopyDevice& request, const KernelFeatures&
   RETURN_IF_ERROR(CheckSizes(request, what));
   bool is_claimed = false;
   ASSIGN_OR_RETURN(CopySource source, OpenDeviceSource(request, what, &is_claimed));
+  const Descriptor device(::fcntl(source.file.get(), F_DUPFD_CLOEXEC, 0));
+  if (!device.valid()) return Error::FromErrno(errno, what, Outcome::kNotApplied);
+  RETURN_IF_ERROR(CheckNothingWritten(request, device.get(), is_claimed, what));
   if (request.only_look) return FileExtent{};
-  DevicePieces pieces(source.file.get(), what);
+  DevicePieces pieces(device.get(), what);
+  const int64_t end = std::min(request.bytes, request.expected.size_bytes);
   const auto walk = [&](int64_t from, const CopyStep& step) -> Status {
-    for (int64_t at = from; at < request.bytes;) {
-      ASSIGN_OR_RETURN(const int64_t done, step(at, std::min(kDeviceStep, request.bytes - at)));
+    for (int64_t at = from; at < end;) {
+      ASSIGN_OR_RETURN(const int64_t done, step(at, std::min(kDeviceStep, end - at)));
       at += done;
     }
     return OkStatus();
@@ -183,10 +204,9 @@ Result<FileExtent> DoCopyDevice(const CopyDevice& request, const KernelFeatures&
     return pieces.Copy(target, at, bytes);
   };
   ASSIGN_OR_RETURN(FileExtent copied, copier.Run(std::move(source), request.bytes, walk, piece));
-  if (is_claimed) return copied;
-  if (const Status readers = CheckHadByReaders(request, what); !readers.ok()) {
-    return readers.error().AsMaybeApplied();
-  }
+  Status same = CheckNothingWritten(request, device.get(), is_claimed, what);
+  if (same.ok() && !is_claimed) same = CheckHadByReaders(request, what);
+  if (!same.ok()) return same.error().AsMaybeApplied();
   return copied;
 }
 

@@ -300,6 +300,10 @@ struct IdentifiedDevice {
   // goes, which `path` may be. It is `path` if there is no such node.
   std::string node = {};
   uint32_t block_bytes = 0;  // of its logical blocks: nothing smaller is read or written
+  // How much was written to it, with what ends the counting (a boot, another device of the number):
+  // as long as this text is the same nothing was. Empty unless it was asked for, and if the kernel
+  // does not count.
+  std::string writes = {};
   static void WireFields(auto& v, auto& m) {
     v(1, m.facts);
     v(2, m.path);
@@ -307,15 +311,18 @@ struct IdentifiedDevice {
     v.NotSent(m.pin);  // a worker sends it beside the message
     v(4, m.node);
     v(5, m.block_bytes);
+    v(6, m.writes);
   }
 };
 
 // Opens a block device for reading and says which one it is. The facts are read through the
 // descriptor, so that they are of one device whatever happens to its path; nothing is read from its
 // medium. With `pin`, an open descriptor is answered too; a worker passes it to the agent, whose
-// own it is from then on. It keeps no bind of the node from being unmounted.
+// own it is from then on. It keeps no bind of the node from being unmounted. With `count_writes`
+// what is in the kernel's cache of the device is written before its writes are counted.
 // Errors, all not applied: NotFound; FailedPrecondition for what is no block device or has no
-// medium.
+// medium; with `count_writes` also errno of fsync(2).
+// Source: Linux Documentation/block/stat.rst.
 struct IdentifyDevice {
   using Answer = IdentifiedDevice;
   static constexpr const char* kName = "IdentifyDevice";
@@ -324,9 +331,11 @@ struct IdentifyDevice {
   static constexpr bool kMustFinish = false;
   SafePath path;
   bool pin = false;
+  bool count_writes = false;
   static void WireFields(auto& v, auto& m) {
     v(1, m.path);
     v(2, m.pin);
+    v(3, m.count_writes);
   }
 };
 

@@ -327,15 +327,19 @@ struct CopyFile {
 // Copies the beginning of a block device, `bytes` of it, to a file; blocks of zeros become holes.
 // The device is read past the kernel's cache. While this runs it is claimed (O_EXCL), so that
 // nobody mounts it; but if it is mounted for readers alone already it is copied beside them.
-// Whoever opens a device without a claim may write to it: this cannot see it.
+// Whoever opens a device without a claim may write to it, and readers may make way for somebody who
+// does: so with `writes`, which is what IdentifyDevice said when the copy's moment was, nothing may
+// have been written from then on until the end. Beside readers it is needed.
 //
 // With `only_look` all is checked and nothing is copied; the answer is empty. Else the file is made
 // and gone on with as by CopyFile, with its progress, rate (zeros count, too) and errors. Besides,
-// not applied: InvalidArgument, unless `bytes` and `from_offset` are whole blocks of 4096 bytes;
-// OutOfRange, if the device has fewer; FailedPrecondition for another device, and, saying who it
-// is, while it is mounted for writing or somebody has it for himself; without `only_look` it is
-// Unavailable if nobody knows who, as it may be another copy. Beside readers all this is asked
-// again at the end, and is maybe applied then. Source: open(2) (O_EXCL, O_DIRECT).
+// not applied: InvalidArgument, unless `bytes` and `from_offset` are whole blocks of 4096 bytes, of
+// which the device's last one may have less, and is filled up with zeros; OutOfRange, if the device
+// has fewer; FailedPrecondition for another device, if something was
+// written, beside readers without `writes`, and, saying who it is, while it is mounted for writing
+// or somebody has it for himself; without `only_look` it is Unavailable if nobody knows who, as it
+// may be another copy. What was written, and who has it beside readers, is asked again at the end,
+// and is maybe applied then. Source: open(2) (O_EXCL, O_DIRECT).
 struct CopyDevice {
   using Answer = FileExtent;
   static constexpr const char* kName = "CopyDevice";
@@ -349,6 +353,7 @@ struct CopyDevice {
   int64_t from_offset = 0;
   int64_t bytes_per_second = 0;  // 0: no limit
   bool only_look = false;
+  std::string writes = {};  // empty: it is not known
   static void WireFields(auto& v, auto& m) {
     v(1, m.device);
     v(2, m.expected);
@@ -357,6 +362,7 @@ struct CopyDevice {
     v(5, m.from_offset);
     v(6, m.bytes_per_second);
     v(7, m.only_look);
+    v(8, m.writes);
   }
 };
 

@@ -234,13 +234,13 @@ void Pool::MakeOpened(const PoolRecord& record) {
 }
 
 // Finds out which directory is at the path, and whether it is this pool; makes it one if it may.
-Result<Pool::Found> Pool::Look(const std::optional<PoolRecord>& recorded, bool may_adopt,
+Result<Pool::Found> Pool::Look(const std::optional<PoolRecord>& before, bool may_adopt,
                                const CallOptions& call) {
   const Result<std::string> path = FindPoolDirectory(kernel_, settings_.path, call);
   if (!path.ok() && path.error().code() == Code::kNotFound) return NotThere("nothing is there");
   if (!path.ok()) return path.error();
-  if (const Opened* before = opened(); before != nullptr && before->layout.root() != *path) {
-    return NotThere("the path leads to " + *path + " now, and led to " + before->layout.root() +
+  if (const Opened* open = opened(); open != nullptr && open->layout.root() != *path) {
+    return NotThere("the path leads to " + *path + " now, and led to " + open->layout.root() +
                     " when this agent opened the pool: start the agent again");
   }
   const PoolLayout layout(*path);
@@ -250,9 +250,8 @@ Result<Pool::Found> Pool::Look(const std::optional<PoolRecord>& recorded, bool m
   if (IsInMemory(root.object.fs_type)) {
     return NotPossible("it lies in memory, on a " + root.object.fs_type);
   }
-  if (recorded) {
-    RETURN_IF_ERROR(CheckIsRecorded(recorded->root, root));
-  }
+  ASSIGN_OR_RETURN(const std::optional<PoolRecord> recorded,
+                   Expected(before, may_adopt, layout, root, call));
   ASSIGN_OR_RETURN(std::optional<std::string> uuid, ReadMarker(kernel_, layout, call));
   if (recorded && uuid && *uuid != recorded->uuid) {
     return NotThere("another pool is there than the one on record: its uuid is " + *uuid);
@@ -279,6 +278,22 @@ Result<Pool::Found> Pool::Look(const std::optional<PoolRecord>& recorded, bool m
     record.created_unix_ms = recorded->created_unix_ms;
   }
   return Found{std::move(record), std::move(lock)};
+}
+
+Result<std::optional<PoolRecord>> Pool::Expected(const std::optional<PoolRecord>& recorded,
+                                                 bool may_adopt, const PoolLayout& layout,
+                                                 const StorageIdentity& root,
+                                                 const CallOptions& call) {
+  if (!recorded) return recorded;
+  const Status same = CheckIsRecorded(recorded->root, root);
+  if (same.ok()) return recorded;
+  if (opened() != nullptr || !may_adopt || is_used_ == nullptr || is_used_()) return same.error();
+  ASSIGN_OR_RETURN(const FileInfo there,
+                   kernel_.Call(Stat{.path = layout.Directory(), .only_mount_point = true}, call));
+  if (!there.is_mount_point) return same.error();
+  log_.Warning("a pool without volumes comes to the disk that is mounted at its path",
+               {{"pool", settings_.name}, {"path", layout.root()}, {"why", same.error()}});
+  return std::optional<PoolRecord>();
 }
 
 Status Pool::TakeUuid(const PoolRecord& found) const {

@@ -50,8 +50,11 @@ class Pool {
 
   // Opens the pool, or says why it is not there. A directory that is empty becomes a pool if
   // nothing is on record of it and `may_adopt` is set, as it is unless records are missing: the
-  // empty directory may be where a disk is to be mounted that has the pool. May be called again at
-  // any time, by one thread at a time. Blocks: until the call's deadline and for the store.
+  // empty directory may be where a disk is to be mounted that has the pool. What is mounted where
+  // another directory is on record takes its place if nothing of the pool is on record (SetIsUsed)
+  // and it was not opened by this agent: the disk was not mounted yet at the first start. May be
+  // called again at any time, by one thread at a time. Blocks: until the call's deadline and for
+  // the store.
   // Errors, not applied: Unavailable, if nothing is at the path, or another directory or pool than
   // the one on record, or if another agent has it, naming that; FailedPrecondition, if the
   // directory is not empty and no pool, lies in memory, may not be adopted, or is a copy of another
@@ -73,6 +76,9 @@ class Pool {
   // Asked before a directory becomes this pool of which nothing is on record; it outlives this
   // object. Set before any other call.
   void SetUuids(PoolUuids* uuids) { uuids_ = uuids; }
+  // Whether anything of this pool is, or may be, on record; without it there may be. Asked of a
+  // pool that is on record as another directory. Set before any other call.
+  void SetIsUsed(std::function<bool()> is_used) { is_used_ = std::move(is_used); }
 
   const std::string& name() const { return settings_.name; }
   const PoolLimits& limits() const { return settings_.limits; }
@@ -97,8 +103,13 @@ class Pool {
     PoolRecord record;
     FilePin lock;
   };
-  Result<Found> Look(const std::optional<PoolRecord>& recorded, bool may_adopt,
+  Result<Found> Look(const std::optional<PoolRecord>& before, bool may_adopt,
                      const CallOptions& call) EXCLUDES(mu_);
+  // What is on record, unless the pool has come to another directory.
+  Result<std::optional<PoolRecord>> Expected(const std::optional<PoolRecord>& recorded,
+                                             bool may_adopt, const PoolLayout& layout,
+                                             const StorageIdentity& root, const CallOptions& call)
+      EXCLUDES(mu_);
   Status TakeUuid(const PoolRecord& found) const;
   Result<std::string> Adopt(const PoolLayout& layout, const CallOptions& call);
   Result<FilePin> LockFor(const PoolLayout& layout, const CallOptions& call) EXCLUDES(mu_);
@@ -115,6 +126,7 @@ class Pool {
   Logger& log_;
   std::function<void()> away_;
   PoolUuids* uuids_ = nullptr;
+  std::function<bool()> is_used_;
   mutable Mutex mu_;
   std::optional<PoolRecord> record_ GUARDED_BY(mu_);
   std::string unreadable_ GUARDED_BY(mu_);  // why; empty: its row is none of these

@@ -53,6 +53,13 @@ std::vector<std::string> OnErrorOptions(const VolumeSpec& spec, const std::strin
   return {kReadOnlyOnErrors};
 }
 
+// Whoever else reads what an administrator has listed, and copies it, goes by its filesystem's
+// taking no writes. One pod that only reads is beside others that write.
+bool IsMountedForReaders(const VolumeSpec& spec, const PoolVolumeRecord& volume) {
+  const auto* const source = spec.SourceAs<CsiPersistentVolumeSource>();
+  return volume.backend == PoolBackendKind::kStatic && source != nullptr && source->read_only;
+}
+
 bool IsCopy(const PoolVolumeRecord& volume) {
   return !volume.from_snapshot.empty() || !volume.from_volume.empty();
 }
@@ -208,6 +215,7 @@ Status PoolDeviceMounter::MountOpened(const VolumeSpec& spec, const PoolVolumeRe
   request.place = place;
   ASSIGN_OR_RETURN(request.fs_type, FsTypeOf(spec, volume));
   request.options = OnErrorOptions(spec, request.fs_type);
+  if (IsMountedForReaders(spec, volume)) request.options.emplace_back(kReadOnlyOption);
   request.for_readers = for_readers;
   request.fs_uuid = volume.filesystem.uuid;
   request.format_options = FormatOptionsOf(request.fs_type);

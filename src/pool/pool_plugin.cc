@@ -116,6 +116,15 @@ Result<std::unique_ptr<Provisioner>> PoolPlugin::NewProvisioner(const VolumeOpti
   return MakePoolProvisioner(*host_, parts_, options);
 }
 
+std::string HowDataIsDeleted(const PoolVolumes& volumes, const std::string& id) {
+  const Result<PoolVolumeRecord> volume = volumes.Find(id);
+  if (volume.ok() && IsListed(volume->backend)) {
+    return "it is " + ShownSource(*volume) +
+           ", which was there before it was listed: volumed never deletes that";
+  }
+  return "`volumectl pool delete " + id + "` deletes it";
+}
+
 // One that somebody has written down by hand stays, as in a cluster.
 // Source: sig-storage-lib-external-provisioner@v11 controller.go (shouldDelete).
 Result<std::unique_ptr<Deleter>> PoolPlugin::NewDeleter(const VolumeSpec& spec) {
@@ -127,8 +136,8 @@ Result<std::unique_ptr<Deleter>> PoolPlugin::NewDeleter(const VolumeSpec& spec) 
         Code::kFailedPrecondition,
         "its annotation " + std::string(kProvisionedBy) + " does not say that " + parts_.driver +
             " has made it for a claim, so its storage is not deleted with it; once "
-            "no PersistentVolume names it, `volumectl pool delete " +
-            id + "` deletes it");
+            "no PersistentVolume names it, " +
+            HowDataIsDeleted(parts_.volumes, id));
   }
   return MakePoolDeleter(*host_, parts_, id);
 }

@@ -44,6 +44,10 @@ struct PoolPluginParts {
 // are: "topology.pool.volumed.io/node". Pure.
 std::string PoolTopologyLabel(const std::string& driver);
 
+// How the data of the volume is deleted once no PersistentVolume names it, for people. What was
+// there before it was listed is the administrator's, and no command deletes it.
+std::string HowDataIsDeleted(const PoolVolumes& volumes, const std::string& id);
+
 // Threads and blocking: as the capabilities say.
 class PoolPlugin final : public PlainVolumePlugin,
                          public PersistentVolumePlugin,

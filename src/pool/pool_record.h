@@ -239,6 +239,8 @@ struct PoolCutRecord {
   // What the source was to be formatted with, of one that was blank: what is made of the cut is,
   // too. Empty: it was not blank, or an earlier program has cut it.
   std::string first_fs_type{};
+  // Of a copied device, IdentifiedDevice::writes when it was cut; empty of an earlier program's.
+  std::string source_writes{};
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.id);
     v.Text(2, m.pool);
@@ -257,6 +259,7 @@ struct PoolCutRecord {
     v(15, m.cut_unix_ms);
     v(16, m.block_bytes);
     v.Text(17, m.first_fs_type);
+    v.Text(18, m.source_writes);
   }
   friend bool operator==(const PoolCutRecord&, const PoolCutRecord&) = default;
 };

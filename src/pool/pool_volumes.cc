@@ -35,10 +35,21 @@ std::set<std::string> NamesOf(const std::vector<std::unique_ptr<Pool>>& pools) {
 
 PoolVolumes::PoolVolumes(Parts parts, std::vector<std::unique_ptr<Pool>> pools)
     : parts_(parts), uuids_(NamesOf(pools)), pools_(std::move(pools)) {
-  for (const std::unique_ptr<Pool>& pool : pools_) pool->SetUuids(&uuids_);
+  for (const std::unique_ptr<Pool>& pool : pools_) {
+    pool->SetUuids(&uuids_);
+    pool->SetIsUsed([this, name = pool->name()] { return MayHaveRows(name); });
+  }
 }
 
 PoolVolumes::~PoolVolumes() = default;
+
+bool PoolVolumes::MayHaveRows(const std::string& pool) const {
+  MutexLock lock(mu_);
+  if (!unreadable_.empty() || !unreadable_cuts_.empty()) return true;
+  const auto is_of_pool = [&pool](const auto& row) { return row.second.pool == pool; };
+  return std::any_of(volumes_.begin(), volumes_.end(), is_of_pool) ||
+         std::any_of(cuts_.begin(), cuts_.end(), is_of_pool);
+}
 
 Pool* PoolVolumes::PoolNamed(const std::string& name) const {
   for (const std::unique_ptr<Pool>& pool : pools_) {

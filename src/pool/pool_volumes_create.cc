@@ -177,7 +177,9 @@ Result<PoolVolumeRecord> PoolVolumes::TryMake(PoolVolumeRecord record, const Fil
   if (!made.ok()) {
     // Nothing can be made of it any more: who asks for it would never hear its id, and so could
     // never delete it.
-    const bool has_lost_content = ends_if_lost && made.error().code() == Code::kNotFound;
+    const Code code = made.error().code();
+    const bool has_lost_content =
+        ends_if_lost && (code == Code::kNotFound || code == Code::kFailedPrecondition);
     if (has_lost_content && !is_first && !made.error().maybe_applied()) {
       RETURN_IF_ERROR(Unmake(record, *backend, making.call));
       return made.error();

@@ -53,6 +53,7 @@ PoolCutRecord CutRecordOf(const CutWish& wish, const MadeArtefact& there, int64_
   const PoolVolumeRecord& source = wish.source;
   PoolCutRecord cut;
   cut.id = wish.cut.id;
+  cut.source_writes = wish.cut.source_writes;
   cut.pool = source.pool;
   cut.volume = source.id;
   cut.state = PoolCutState::kCutting;
@@ -149,13 +150,16 @@ Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
   PoolVolumeRecord& source = held.record;
   RETURN_IF_ERROR(CheckUsable(source));
   RETURN_IF_ERROR(CheckNotInline(source));
-  if (IsListed(source.backend)) RETURN_IF_ERROR(PrepareListed(request, source, call));
+  std::string writes;
+  if (IsListed(source.backend)) {
+    ASSIGN_OR_RETURN(writes, PrepareListed(request, source, call));
+  }
   RETURN_IF_ERROR(CheckFilesystemKnown(source));
   const Pool* const pool = PoolNamed(source.pool);
   ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(*pool, CutBackendOf(source.backend)));
   if (cutting.pool != nullptr && (cutting.pool != pool || cutting.backend != backend)) {
     return PoolRefusal("volumes " + cutting.wishes.front().source.id + " and " + source.id +
-                       " are not of one pool, and cannot be cut at one moment");
+                       " are not of one pool and one backend, and cannot be cut at one moment");
   }
   const std::optional<PoolId> id = ParsePoolId(request.cut);
   if (!id || id->object != PoolObject::kCut || id->pool_tag != pool->tag()) {
@@ -182,6 +186,7 @@ Status PoolVolumes::AddSource(const CutRequest& request, Cutting& cutting,
        .way = IsListed(source.backend) ? PoolCutWay::kCopy : held.parameters.snapshots,
        .consistency = held.parameters.consistency});
   cutting.wishes.back().cut.id = request.cut;
+  cutting.wishes.back().cut.source_writes = writes;
   cutting.sources.push_back(std::move(held));
   cutting.cuts.push_back(std::move(taken));
   return OkStatus();

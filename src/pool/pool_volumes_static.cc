@@ -1,8 +1,14 @@
 // Volumes that are devices or exports of the administrator's: how they get and keep their rows.
+#include <algorithm>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <string_view>
 #include <utility>
 
 #include "base/byte_text.h"
 #include "base/printable_text.h"
+#include "base/strings.h"
 #include "mounter/host_directory.h"
 #include "pool/owned_files.h"
 #include "pool/pool_volumes_parts.h"
@@ -21,8 +27,35 @@ const std::string& IdentityOf(const PoolVolumeRecord& row) {
   return row.backend == PoolBackendKind::kExport ? row.source : row.source_identity;
 }
 
+// Whether the second device is a partition of the first one, as these identities have it
+// (DeviceIdentity::stable_id).
+bool IsPartitionOf(const std::string& disk, const std::string& device) {
+  const std::optional<std::string_view> part = StripPrefix(device, disk + "-part");
+  return !disk.empty() && part && !part->empty() &&
+         std::all_of(part->begin(), part->end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
 // A loop device of a pool's volume says as much of itself as a disk does, and would be that volume
 // twice.
+// So is the disk that a pool is on: whoever had it would have every volume of the pool.
+Status CheckNotUnderAPool(const PoolVolumes& volumes, Kernel& kernel, const StaticVolume& wish,
+                          const StorageIdentity& device, const CallOptions& call) {
+  for (const std::unique_ptr<Pool>& pool : volumes.pools()) {
+    if (!pool->state().ok()) continue;
+    ASSIGN_OR_RETURN(const StorageIdentity directory,
+                     kernel.Call(IdentifyStorage{.path = pool->opened()->layout.Directory()},
+                                 InPool(call, *pool)));
+    std::vector<std::string> common;
+    std::set_intersection(device.own.begin(), device.own.end(), directory.within.begin(),
+                          directory.within.end(), std::back_inserter(common));
+    if (common.empty()) continue;
+    return PoolRefusal("static volume " + wish.name + ": on the device " + wish.device +
+                       " is pool " + pool->name() + " at " + pool->path() +
+                       ": list a device of your own");
+  }
+  return OkStatus();
+}
+
 Status CheckNotOfAPool(const PoolVolumes& volumes, Kernel& kernel, const StaticVolume& wish,
                        const CallOptions& call) {
   CallOptions of_device = call;
@@ -36,10 +69,8 @@ Status CheckNotOfAPool(const PoolVolumes& volumes, Kernel& kernel, const StaticV
                        " is, or lies on, the loop device of " + file.path + ", which is " + owner +
                        " of a pool of this node: list a device of your own");
   }
-  return OkStatus();
+  return CheckNotUnderAPool(volumes, kernel, wish, identity, call);
 }
-
-int64_t WholeBlocks(int64_t bytes) { return bytes - bytes % kPoolBlockBytes; }
 
 // What is mounted from then on, and nothing else; empty of a device without any signature, which is
 // formatted when it is staged first, if it is proven blank by then.
@@ -77,19 +108,20 @@ Status PoolVolumes::CheckStillListed(const PoolVolumeRecord& volume) const {
                      ", which is not listed in the configuration any more");
 }
 
-Status PoolVolumes::PrepareListed(const CutRequest& request, PoolVolumeRecord& source,
-                                  const CallOptions& call) {
+Result<std::string> PoolVolumes::PrepareListed(const CutRequest& request, PoolVolumeRecord& source,
+                                               const CallOptions& call) {
   const std::string shown = "volume " + source.id + " is " + ShownSource(source);
   if (source.backend == PoolBackendKind::kExport) {
     return PoolRefusal(shown + ", of which no snapshots are made here: its files are its server's");
   }
   RETURN_IF_ERROR(CheckStillListed(source));
+  RETURN_IF_ERROR(CheckNoPartListed(source.name, source.source_identity));
   const std::string when = shown + ", which is copied only while nobody can write to it: ";
   if (!request.writer.empty()) {
     return PoolRefusal(when + request.writer +
                        ": take it away there, or have it there for readers");
   }
-  const Result<IdentifiedDevice> device = FindStaticDevice(parts_.kernel, source, call);
+  const Result<IdentifiedDevice> device = FindDeviceToCopy(parts_.kernel, source, call);
   if (!device.ok()) return AboutFilesOf(source.id, device.error());
   // Whoever copies it has it for himself meanwhile, and looks himself.
   if (CheckNotCopied(source.id).ok()) {
@@ -101,13 +133,13 @@ Status PoolVolumes::PrepareListed(const CutRequest& request, PoolVolumeRecord& s
                        ", which no volume of a pool has");
   }
   if (device->block_bytes > 0) source.block_bytes = device->block_bytes;
-  if (source.is_block || !source.filesystem.type.empty()) return OkStatus();
+  if (source.is_block || !source.filesystem.type.empty()) return device->writes;
   // What is on nobody's record has a UUID that its copies would have, too.
   CallOptions of_device = call;
   of_device.domain = DeviceDomain(source.source);
   ASSIGN_OR_RETURN(const DeviceProbe probe,
                    parts_.kernel.Call(ProbeDevice{device->path}, of_device));
-  if (probe.fs_type.empty()) return OkStatus();
+  if (probe.fs_type.empty()) return device->writes;
   return PoolRefusal(shown + ", and it is not on record that it has a " + probe.fs_type +
                      ": it can be cut once it was mounted");
 }
@@ -145,11 +177,12 @@ Result<PoolVolumeRecord> PoolVolumes::MeetStatic(const StaticVolume& wish,
                        ", and " + wish.device + " is " + Quoted(there.stable_id, kShownListed) +
                        ": list another device by another name");
   }
+  RETURN_IF_ERROR(CheckNoPartListed(row.name, there.stable_id));
   if (wish.is_block != row.is_block) {
     return PoolRefusal(shown + (row.is_block ? "is a block volume" : "has a filesystem") +
                        ": list it so, or by another name once this one was deleted");
   }
-  const int64_t bytes = WholeBlocks(there.size_bytes);
+  const int64_t bytes = there.size_bytes;
   if (bytes < row.capacity_bytes) {
     return PoolRefusal(shown + "has become smaller: " + BytesForPeople(bytes) + ", and had " +
                        BytesForPeople(row.capacity_bytes));
@@ -158,6 +191,21 @@ Result<PoolVolumeRecord> PoolVolumes::MeetStatic(const StaticVolume& wish,
   row.source = wish.device;
   row.capacity_bytes = bytes;
   return Relist(before, std::move(row));
+}
+
+// Whoever writes to the one writes to the other, and each is asked for by itself.
+Status PoolVolumes::CheckNoPartListed(const std::string& name, const std::string& identity) const {
+  MutexLock lock(mu_);
+  for (const auto& [id, row] : volumes_) {
+    if (row.backend != PoolBackendKind::kStatic || row.name == name) continue;
+    if (listed_static_.count(row.name) == 0) continue;
+    const bool is_part = IsPartitionOf(row.source_identity, identity);
+    if (!is_part && !IsPartitionOf(identity, row.source_identity)) continue;
+    return PoolRefusal("the device of " + name + (is_part ? " is a part of " : " has a part, ") +
+                       row.source + ", which is listed as " + row.name + ", volume " + id +
+                       ": list one of the two");
+  }
+  return OkStatus();
 }
 
 Result<PoolVolumeRecord> PoolVolumes::Relist(const PoolVolumeRecord& before, PoolVolumeRecord row) {
@@ -218,6 +266,7 @@ Result<PoolVolumeRecord> PoolVolumes::NewStatic(const StaticVolume& wish,
                                                 const IdentifiedDevice& device,
                                                 const CallOptions& call) {
   const DeviceIdentity& there = device.facts.identity;
+  RETURN_IF_ERROR(CheckNoPartListed(NameOfStatic(wish.name), there.stable_id));
   ASSIGN_OR_RETURN(PoolVolumeRecord record,
                    PlanListed(wish, PoolBackendKind::kStatic, there.stable_id));
   CallOptions of_device = call;
@@ -229,7 +278,7 @@ Result<PoolVolumeRecord> PoolVolumes::NewStatic(const StaticVolume& wish,
                              wish.device + " has become another device just now: try again");
   }
   ASSIGN_OR_RETURN(record.filesystem, FilesystemOn(wish, probe));
-  record.capacity_bytes = WholeBlocks(there.size_bytes);
+  record.capacity_bytes = there.size_bytes;
   record.block_bytes = kPoolBlockBytes;
   record.source_identity = there.stable_id;
   if (record.capacity_bytes <= 0) {

@@ -117,18 +117,15 @@ Result<OpenedVolume> StaticBackend::Open(const PoolVolumeRecord& volume, const P
   return opened;
 }
 
-}  // namespace
-
-Result<IdentifiedDevice> IdentifyListed(Kernel& kernel, const std::string& path,
-                                        const CallOptions& call) {
+Result<IdentifiedDevice> Identify(Kernel& kernel, const std::string& path, bool count_writes,
+                                  const CallOptions& call) {
   CallOptions of_device = call;
   of_device.domain = DeviceDomain(path);
-  return kernel.Call(IdentifyDevice{.path = HostPath(path)}, of_device);
+  return kernel.Call(IdentifyDevice{.path = HostPath(path), .count_writes = count_writes},
+                     of_device);
 }
 
-Result<IdentifiedDevice> FindStaticDevice(Kernel& kernel, const PoolVolumeRecord& volume,
-                                          const CallOptions& call) {
-  ASSIGN_OR_RETURN(IdentifiedDevice device, IdentifyListed(kernel, volume.source, call));
+Status CheckIsDeviceOf(const PoolVolumeRecord& volume, const IdentifiedDevice& device) {
   const DeviceIdentity& there = device.facts.identity;
   if (there.stable_id != volume.source_identity) {
     return Error::NotApplied(Code::kFailedPrecondition,
@@ -136,11 +133,33 @@ Result<IdentifiedDevice> FindStaticDevice(Kernel& kernel, const PoolVolumeRecord
                                  volume.id + ": it is " + Quoted(there.stable_id, kShownIdentity) +
                                  ", and not " + Quoted(volume.source_identity, kShownIdentity));
   }
-  if (there.size_bytes >= volume.capacity_bytes) return device;
+  if (there.size_bytes >= volume.capacity_bytes) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition, volume.source + " has " +
                                                           BytesForPeople(there.size_bytes) +
                                                           ", and volume " + volume.id + " has " +
                                                           BytesForPeople(volume.capacity_bytes));
+}
+
+}  // namespace
+
+Result<IdentifiedDevice> IdentifyListed(Kernel& kernel, const std::string& path,
+                                        const CallOptions& call) {
+  return Identify(kernel, path, /*count_writes=*/false, call);
+}
+
+Result<IdentifiedDevice> FindStaticDevice(Kernel& kernel, const PoolVolumeRecord& volume,
+                                          const CallOptions& call) {
+  ASSIGN_OR_RETURN(IdentifiedDevice device, IdentifyListed(kernel, volume.source, call));
+  RETURN_IF_ERROR(CheckIsDeviceOf(volume, device));
+  return device;
+}
+
+Result<IdentifiedDevice> FindDeviceToCopy(Kernel& kernel, const PoolVolumeRecord& volume,
+                                          const CallOptions& call) {
+  ASSIGN_OR_RETURN(IdentifiedDevice device,
+                   Identify(kernel, volume.source, /*count_writes=*/true, call));
+  RETURN_IF_ERROR(CheckIsDeviceOf(volume, device));
+  return device;
 }
 
 Status CheckNobodyWrites(Kernel& kernel, const PoolVolumeRecord& volume,
@@ -150,8 +169,9 @@ Status CheckNobodyWrites(Kernel& kernel, const PoolVolumeRecord& volume,
   RETURN_IF_ERROR(kernel.Call(CopyDevice{.device = device.path,
                                          .expected = device.facts.identity,
                                          .to = {},
-                                         .bytes = volume.capacity_bytes,
-                                         .only_look = true},
+                                         .bytes = WholeDevice(volume).size_bytes,
+                                         .only_look = true,
+                                         .writes = device.writes},
                               of_device));
   return OkStatus();
 }
@@ -167,13 +187,15 @@ Result<FileExtent> CopyStaticDevice(Kernel& kernel, const PoolVolumeRecord& volu
                                 .to = to,
                                 .bytes = cut.size_bytes,
                                 .from_offset = cut.copied_bytes,
-                                .bytes_per_second = bytes_per_second},
+                                .bytes_per_second = bytes_per_second,
+                                .writes = cut.source_writes},
                      of_device);
 }
 
 MadeArtefact WholeDevice(const PoolVolumeRecord& volume) {
-  return {
-      .object = {}, .size_bytes = volume.capacity_bytes, .allocated_bytes = volume.capacity_bytes};
+  constexpr int64_t kRest = kPoolBlockBytes - 1;
+  const int64_t bytes = (volume.capacity_bytes + kRest) / kPoolBlockBytes * kPoolBlockBytes;
+  return {.object = {}, .size_bytes = bytes, .allocated_bytes = bytes};
 }
 
 PoolBackendKind CutBackendOf(PoolBackendKind volume) {

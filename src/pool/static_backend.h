@@ -24,6 +24,10 @@ Result<IdentifiedDevice> FindStaticDevice(Kernel& kernel, const PoolVolumeRecord
 Result<IdentifiedDevice> IdentifyListed(Kernel& kernel, const std::string& path,
                                         const CallOptions& call);
 
+// The same with `writes`, of a volume that is to be copied.
+Result<IdentifiedDevice> FindDeviceToCopy(Kernel& kernel, const PoolVolumeRecord& volume,
+                                          const CallOptions& call);
+
 // Whether nobody can write to the device, as far as the kernel tells. Errors, not applied: those of
 // CopyDevice. Threads and blocking: as FindStaticDevice.
 Status CheckNobodyWrites(Kernel& kernel, const PoolVolumeRecord& volume,
@@ -35,7 +39,7 @@ Result<FileExtent> CopyStaticDevice(Kernel& kernel, const PoolVolumeRecord& volu
                                     const PoolCutRecord& cut, const SafePath& to,
                                     int64_t bytes_per_second, const CallOptions& call);
 
-// What is promised of a pool for a copy of the device: its size. Pure.
+// What is promised of a pool for a copy of the device: its size, in whole blocks of pools. Pure.
 MadeArtefact WholeDevice(const PoolVolumeRecord& volume);
 
 // Of which backend the cuts of such volumes are, and what is made of these: a device is copied to

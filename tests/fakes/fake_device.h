@@ -64,6 +64,8 @@ struct FakeDevice {
   std::vector<std::string> storage_own;
   std::vector<std::string> storage_within;
   std::string storage_file{};  // of a loop device
+  int writes = 0;
+  bool does_not_count = false;  // the kernel, what is written to it
   int64_t read_ahead_kib = 128;
   // ---- what was done to it
   int formats = 0;  // begun ones, cut ones included
@@ -89,6 +91,11 @@ struct FakeFileLock {
   std::weak_ptr<const Descriptor> holder;
   uint64_t mount = 0;  // by which the file was opened
 };
+
+// IdentifiedDevice::writes.
+inline std::string CountedWrites(const FakeDevice& device) {
+  return device.does_not_count ? "" : "boot 1 " + std::to_string(device.writes);
+}
 
 struct FakeDevices {
   std::map<std::string, FakeDevice> by_path;

@@ -222,7 +222,7 @@ Result<FileExtent> FakeEffects::operator()(const CopyDevice& request) {
       request.bytes % kCopyBlock != 0 || offset % kCopyBlock != 0) {
     return Refuse(what, "no such offset, rate or size", Code::kInvalidArgument);
   }
-  if (request.bytes > request.expected.size_bytes) {
+  if (request.bytes - request.expected.size_bytes >= kCopyBlock) {
     return Refuse(what, "it ends before that", Code::kOutOfRange);
   }
   ASSIGN_OR_RETURN(FakeDevice * device, OpenDevice(request.device).With(what));
@@ -235,6 +235,14 @@ Result<FileExtent> FakeEffects::operator()(const CopyDevice& request) {
     return Refuse(what, "somebody has it for himself", Code::kUnavailable);
   }
   RETURN_IF_ERROR(CheckHadByReaders(*device, what));
+  const bool is_counted = !request.writes.empty() && !device->does_not_count;
+  if (IsInUse(*device) && !is_counted) {
+    return Refuse(what, "the kernel does not count what is written to it",
+                  Code::kFailedPrecondition);
+  }
+  if (!request.writes.empty() && request.writes != CountedWrites(*device)) {
+    return Refuse(what, "something was written to it", Code::kFailedPrecondition);
+  }
   if (request.only_look) return FileExtent{};
   if (offset > request.bytes) return Refuse(what, "it ends before that", Code::kOutOfRange);
   const std::string mark = "device:" + device->identity.stable_id;

@@ -96,6 +96,7 @@ Result<IdentifiedDevice> FakeEffects::operator()(const IdentifyDevice& request) 
   }
   answer.read_only = device->read_only;
   answer.block_bytes = device->loop ? device->loop->block_size : kFakeBlockBytes;
+  if (request.count_writes) answer.writes = CountedWrites(*device);
   if (request.pin) {
     answer.pin = std::make_shared<const Descriptor>();
     device->pins.push_back(answer.pin);

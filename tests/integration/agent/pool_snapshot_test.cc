@@ -52,6 +52,32 @@ class PoolSnapshotTest : public PoolTest {
       return Ctl({"get", "volumesnapshots", snapshot}).output.find("true") != std::string::npos;
     });
   }
+  // A device that is listed, once it is a volume: its id.
+  void StartWithListedDevice(std::string* id) {
+    ASSERT_NO_FATAL_FAILURE(MakePool());
+    ASSERT_TRUE(MakeImage(scratch() + "/device", int64_t{64} << 20));
+    device_ = std::make_unique<LoopDevice>(scratch() + "/device");
+    ASSERT_TRUE(device_->valid());
+    settings["static-volumes"] = "{db: " + device_->path() + "}";
+    ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+    ASSERT_TRUE(Eventually(kPatience, [&] {
+      const std::string volumes = Ctl({"get", "pool-volumes"}).output;
+      const size_t at = volumes.find("\nv-");
+      if (at != std::string::npos) *id = volumes.substr(at + 1, volumes.find(' ', at) - at - 1);
+      return at != std::string::npos;
+    }));
+  }
+  // A claim that is bound to the volume of this id by name.
+  static std::string ClaimOfVolume(const std::string& claim, const std::string& id) {
+    return "---\napiVersion: v1\nkind: PersistentVolume\nmetadata: {name: pvc-db}\nspec:\n"
+           "  capacity: {storage: 64Mi}\n  accessModes: [ReadWriteOnce]\n"
+           "  persistentVolumeReclaimPolicy: Retain\n"
+           "  csi: {driver: pool.volumed.io, volumeHandle: " +
+           id + "}\n---\napiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: " + claim +
+           ", namespace: default}\nspec:\n  accessModes: [ReadWriteOnce]\n"
+           "  storageClassName: \"\"\n  volumeName: pvc-db\n"
+           "  resources: {requests: {storage: 64Mi}}\n";
+  }
   size_t Cuts() const {
     size_t count = 0;
     std::error_code error;
@@ -70,6 +96,7 @@ class PoolSnapshotTest : public PoolTest {
 
  private:
   std::unique_ptr<LoopDevice> disk_;
+  std::unique_ptr<LoopDevice> device_;
 };
 
 // On the disk of the temporary files, which may share no blocks: cut while nobody has it.
@@ -122,6 +149,42 @@ TEST_F(PoolSnapshotTest, AVolumeOfXfsIsCutWhileItsPodHasItAndBothAreMountedAtOnc
   ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("b"));
   ASSERT_EQ(Ctl({"delete", "volumesnapshot", "first"}).exit_status, 0);
   ASSERT_NO_FATAL_FAILURE(DeleteAllAndSeeNothingIsLeft());
+}
+
+// A device is copied, and only while nobody can write to it: until then both ways of asking say
+// who.
+TEST_F(PoolSnapshotTest, AClaimOfAListedDeviceIsCutOnceItsPodHasLeftItAndIsRestored) {
+  std::string id;
+  ASSERT_NO_FATAL_FAILURE(StartWithListedDevice(&id));
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Class() + ClaimOfVolume("data", id)));
+  ASSERT_NO_FATAL_FAILURE(ApplyPod("a", "data"));
+  WriteText(FileOf("a", "data"), "then");
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(SnapshotOf("first", "data")));
+  const std::string who = "a pod of this node has it for writing";
+  EXPECT_TRUE(DescribeHas("volumesnapshot", "first", who)) << Describe("volumesnapshot", "first");
+  const CommandResult refused = Ctl({"snapshot", "create", "data", "--name", "by-hand"});
+  EXPECT_NE(refused.exit_status, 0);
+  EXPECT_NE(refused.output.find(who), std::string::npos) << refused.output;
+  EXPECT_EQ(Cuts(), 0u);
+
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  ASSERT_TRUE(WaitReadyToUse("first")) << Describe("volumesnapshot", "first");
+  ASSERT_NO_FATAL_FAILURE(ApplyPod("a", "data"));
+  WriteText(FileOf("a", "data"), "later");
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(ClaimOf("restored", "first", "64Mi")));
+  ASSERT_NO_FATAL_FAILURE(ApplyPod("b", "restored"));
+  EXPECT_EQ(ReadText(FileOf("b", "restored")), "then");
+  EXPECT_EQ(ReadText(FileOf("a", "data")), "later");
+
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
+  ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("b"));
+  ASSERT_EQ(Ctl({"delete", "volumesnapshot", "first"}).exit_status, 0);
+  ASSERT_NO_FATAL_FAILURE(DeleteAllAndSeeNothingIsLeft());
+  // `delete pv` told people to have the device deleted by `pool delete`, which never does that.
+  const CommandResult deleted = Ctl({"delete", "pv", "pvc-db"});
+  EXPECT_EQ(deleted.exit_status, 0) << deleted.output;
+  EXPECT_EQ(deleted.output.find("pool delete"), std::string::npos) << deleted.output;
+  EXPECT_NE(deleted.output.find("volumed never deletes that"), std::string::npos) << deleted.output;
 }
 
 // A claim with a snapshot that was never made waits, and says for what; deleting both ends it.

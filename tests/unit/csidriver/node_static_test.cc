@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -72,6 +73,16 @@ class NodeStaticTest : public NodeFixture {
     ::csi::v1::NodeExpandVolumeRequest request;
     request.set_volume_path(kTarget);
     return GrowBy(request, ::csi::v1::NodeExpandVolumeResponse(), id, bytes);
+  }
+  // The filesystem, not the mount alone.
+  bool TakesNoWritesAt(const std::string& place) {
+    for (const MountEntry& mount : node_.Mounts()) {
+      if (mount.mount_point != place) continue;
+      const auto& options = mount.super_options;
+      return std::find(options.begin(), options.end(), "ro") != options.end();
+    }
+    ADD_FAILURE() << "nothing is mounted at " << place;
+    return false;
   }
   void RestartWithList() {
     RestartNode();
@@ -151,6 +162,43 @@ TEST_F(NodeStaticTest, OneDeviceIsNotTwoVolumes) {
   StaticVolume second = Listed();
   second.name = "other";
   EXPECT_THAT(WhyNot(second), HasSubstr("already"));
+}
+
+// The one was published raw while the other was copied.
+TEST_F(NodeStaticTest, ADiskAndItsPartitionWereTwoVolumes) {
+  volumes_->ListStatic({"db", "part"});
+  node_.AddDevice("/dev/sdx2", DiskOf("wwid:naa.1-part2", "ext4"));
+  node_.AddDevice("/dev/sdx10", DiskOf("wwid:naa.10", "ext4"));
+  const std::string id = Take(Listed(/*is_block=*/true));
+  StaticVolume part = Listed(/*is_block=*/false, "/dev/sdx2");
+  part.name = "part";
+  EXPECT_THAT(WhyNot(part), HasSubstr("is a part of /dev/sdx, which is listed as static:db"));
+  // Nor the other way round, once it is not listed any more; and another disk is no part.
+  volumes_->ListStatic({"part"});
+  Take(part);
+  volumes_->ListStatic({"db", "part"});
+  EXPECT_THAT(WhyNot(Listed(/*is_block=*/true)), HasSubstr("has a part, /dev/sdx2"));
+  StaticVolume other = Listed(false, "/dev/sdx10");
+  other.name = "other";
+  EXPECT_EQ(WhyNot(other), "");
+}
+
+TEST_F(NodeStaticTest, ADeviceHasAllOfItsBytes) {
+  node_.ChangeDevice(kDisk, [](FakeDevice& d) { d.identity.size_bytes = 512 * kMiB + 1536; });
+  const std::string id = Take(Listed());
+  EXPECT_EQ(Must(volumes_->Find(id)).capacity_bytes, 512 * kMiB + 1536);
+}
+
+// "Stage it for readers" led to a filesystem that took writes, of which no snapshot was made.
+TEST_F(NodeStaticTest, ADeviceThatWasStagedForReadersWasMountedForWriting) {
+  const std::string id = Take(Listed());
+  const auto for_readers = In(Modes::SINGLE_NODE_READER_ONLY);
+  ASSERT_EQ(StageIt(id, for_readers), StatusCode::OK) << message_;
+  EXPECT_TRUE(TakesNoWritesAt(kStaging));
+  ASSERT_EQ(StageIt(id, for_readers), StatusCode::OK) << message_;
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  EXPECT_FALSE(TakesNoWritesAt(kStaging));
 }
 
 TEST_F(NodeStaticTest, ADeviceOfWhichNothingCanBeMountedIsRefusedUnlessItIsRaw) {

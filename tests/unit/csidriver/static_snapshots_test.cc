@@ -109,6 +109,59 @@ TEST_F(StaticSnapshotsTest, NobodyGetsTheDeviceForWritingUntilItIsCopied) {
   EXPECT_EQ(StageIt(id), StatusCode::OK) << message_;
 }
 
+// Readers made way for somebody who wrote, and were there again when the copy ended.
+TEST_F(StaticSnapshotsTest, ACopyThatSomebodyWroteIntoWasToldAsReady) {
+  const std::string id = Take();
+  LoseNextCopy();
+  ASSERT_FALSE(Cut("one", id).ready_to_use());
+  node_.ChangeDevice(kListedDisk, [](FakeDevice& disk) { ++disk.writes; });
+  RunLong();
+  EXPECT_EQ(CutCode("one", id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("something was written to it"));
+  RunLong();
+  EXPECT_THAT(volumes_->Cuts(), IsEmpty());
+  EXPECT_EQ(CutCode("two", id), StatusCode::OK) << message_;
+}
+
+TEST_F(StaticSnapshotsTest, BesideReadersIsCopiedOnlyWhatIsCounted) {
+  const std::string id = Take();
+  ASSERT_EQ(StageIt(id, In(Modes::SINGLE_NODE_READER_ONLY)), StatusCode::OK) << message_;
+  node_.ChangeDevice(kListedDisk, [](FakeDevice& disk) { disk.does_not_count = true; });
+  EXPECT_EQ(CutCode("one", id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("does not count"));
+  node_.ChangeDevice(kListedDisk, [](FakeDevice& disk) { disk.does_not_count = false; });
+  ASSERT_EQ(CutCode("one", id), StatusCode::OK) << message_;
+  RunLong();
+  EXPECT_TRUE(Cut("one", id).ready_to_use());
+}
+
+// The end of what was no whole block was not in its copy, and nobody was told.
+TEST_F(StaticSnapshotsTest, TheLastSectorsOfADeviceWereNotInItsSnapshot) {
+  node_.ChangeDevice(kListedDisk,
+                     [](FakeDevice& disk) { disk.identity.size_bytes = kDiskBytes + 1536; });
+  const std::string id = Take();
+  EXPECT_EQ(Cut("one", id).size_bytes(), kDiskBytes + 4096);
+  RunLong();
+  EXPECT_TRUE(Cut("one", id).ready_to_use());
+  EXPECT_EQ(CreateCode(RestoreRequest("restored", cut_.snapshot().snapshot_id(), kDiskBytes)),
+            StatusCode::OUT_OF_RANGE);
+}
+
+// It was UNAVAILABLE for ever, with a promise that nobody could take back.
+TEST_F(StaticSnapshotsTest, ACloneWhoseDeviceIsNotListedAnyMoreIsRefusedAndLeavesNothing) {
+  const std::string id = Take();
+  const int64_t before = Must(volumes_->Capacity({}, {})).free_bytes;
+  LoseNextCopy();
+  EXPECT_EQ(CreateCode(CloneRequest("clone", id, kDiskBytes)), StatusCode::UNAVAILABLE);
+  RestartSnapshots();
+  RunLong();
+  EXPECT_EQ(CreateCode(CloneRequest("clone", id, kDiskBytes)), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("not listed in the configuration any more"));
+  EXPECT_FALSE(volumes_->FindByName("csi:clone").has_value());
+  RunLong();
+  EXPECT_EQ(Must(volumes_->Capacity({}, {})).free_bytes, before);
+}
+
 TEST_F(StaticSnapshotsTest, ACloneOfADeviceIsAnImage) {
   const std::string id = Take();
   ASSERT_EQ(CreateCode(CloneRequest("clone", id, kDiskBytes)), StatusCode::OK) << message_;

@@ -180,19 +180,22 @@ TEST(WorkerCodec, WhatBlockVolumesNeedKeepsEveryField) {
   EXPECT_EQ(Same(bind).expected_device, std::nullopt);
   bind.expected_device = identity;
   EXPECT_EQ(Same(bind).expected_device, identity);
-  const IdentifyDevice identify = Same(IdentifyDevice{Place(Resolve::kBeneath), true});
+  const IdentifyDevice identify = Same(IdentifyDevice{Place(Resolve::kBeneath), true, true});
   EXPECT_EQ(identify.path, Place(Resolve::kBeneath));
   EXPECT_TRUE(identify.pin);
+  EXPECT_TRUE(identify.count_writes);
   EXPECT_EQ(Same(FlushDevice{kBytes, identity}).expected, identity);
   EXPECT_EQ(Same(DetachLoops{Place()}).path, Place());
   EXPECT_EQ(Same(MakeSymlink{Place(), kBytes}).path, Place());
   EXPECT_EQ(Same(MakeSymlink{Place(), kBytes}).leads_to, kBytes);
   EXPECT_EQ(Same(ReadLink{Place()}).path, Place());
   const IdentifiedDevice device =
-      SameAnswer(IdentifiedDevice{{identity, "", ""}, kBytes, true, nullptr, "/dev/x"});
+      SameAnswer(IdentifiedDevice{{identity, "", ""}, kBytes, true, nullptr, "/dev/x", 512, "w"});
   EXPECT_EQ(device.facts.identity, identity);
   EXPECT_EQ(device.path, kBytes);
   EXPECT_EQ(device.node, "/dev/x");
+  EXPECT_EQ(device.block_bytes, 512u);
+  EXPECT_EQ(device.writes, "w");
   EXPECT_TRUE(device.read_only);
   EXPECT_EQ(device.pin, nullptr);
 }
@@ -282,7 +285,8 @@ TEST(WorkerCodec, WhatCutsNeedKeepsEveryField) {
   EXPECT_EQ(copy.to, other);
   EXPECT_EQ(copy.from_offset, int64_t{1} << 40);
   EXPECT_EQ(copy.bytes_per_second, 5000);
-  const CopyDevice whole = Same(CopyDevice{kBytes, kIdentity, other, 8192, 4096, 5000, true});
+  const CopyDevice whole =
+      Same(CopyDevice{kBytes, kIdentity, other, 8192, 4096, 5000, true, kBytes});
   EXPECT_EQ(whole.device, kBytes);
   EXPECT_EQ(whole.expected, kIdentity);
   EXPECT_EQ(whole.to, other);
@@ -290,6 +294,7 @@ TEST(WorkerCodec, WhatCutsNeedKeepsEveryField) {
   EXPECT_EQ(whole.from_offset, 4096);
   EXPECT_EQ(whole.bytes_per_second, 5000);
   EXPECT_TRUE(whole.only_look);
+  EXPECT_EQ(whole.writes, kBytes);
   const SetReadAhead ahead = Same(SetReadAhead{kBytes, kIdentity, 4096});
   EXPECT_EQ(ahead.device, kBytes);
   EXPECT_EQ(ahead.expected, kIdentity);

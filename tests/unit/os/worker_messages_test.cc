@@ -93,6 +93,9 @@ std::map<std::string, std::string> AllMessages() {
   auto skeleton = Filled<RemoveSkeleton>();
   skeleton.synced = false;
   asked_later(skeleton, " synced");
+  auto uncounted = Filled<IdentifyDevice>();
+  uncounted.count_writes = false;
+  asked_later(uncounted, " with its writes");
   auto unbounded = Filled<CopyTree>();
   unbounded.most_bytes = 0;
   asked_later(unbounded, " with a bound");
@@ -101,10 +104,16 @@ std::map<std::string, std::string> AllMessages() {
     messages[name + what] = messages[name];
     messages[name] = Hex(Encode(AnyAnswer(before)));
   };
-  auto unsized = Filled<IdentifiedDevice>();
+  auto unwritten = Filled<IdentifiedDevice>();
+  unwritten.writes.clear();
+  set_later(unwritten, " with its writes");
+  auto unsized = unwritten;
   unsized.block_bytes = 0;
   set_later(unsized, " with its block size");
-  auto attached = Filled<AttachedLoop>();
+  auto counted = Filled<AttachedLoop>();
+  counted.device.writes.clear();
+  set_later(counted, " with its device's writes");
+  auto attached = counted;
   attached.device.block_bytes = 0;
   set_later(attached, " with its device's block size");
   auto nameless = unsized;

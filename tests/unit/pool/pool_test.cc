@@ -210,6 +210,44 @@ TEST_F(PoolTest, APoolThatWasMovedIsTheSamePool) {
   EXPECT_EQ(Recorded()->path, "/srv/moved");
 }
 
+// The agent was started before its disk was mounted, and the name was of no use from then on.
+TEST_F(PoolTest, AnEmptyPoolBelowAnUnmountedDiskKeptItsNameFromTheDiskForEver) {
+  ASSERT_TRUE(OpenAnew().ok());
+  const std::string tag = agent_->pool().tag();
+  world_.kernel.AddMount("ext4", "/dev/sdb", kPoolPath);
+  ExpectNotOpen(agent_->pool().Open(true, {}), Code::kUnavailable, "another directory is there");
+  ExpectNotOpen(OpenAnew(/*may_adopt=*/false), Code::kUnavailable, "another directory is there");
+  const Status opened = OpenAnew();
+  ASSERT_TRUE(opened.ok()) << opened.error().ToString();
+  EXPECT_NE(agent_->pool().tag(), tag);
+  const std::optional<PoolRecord> on_disk = Recorded();
+  ASSERT_TRUE(OpenAnew().ok());
+  EXPECT_EQ(Recorded(), on_disk);
+  // The way back is none: what was under the mount is not where the volumes are to be.
+  agent_.reset();
+  world_.kernel.UnmountBelow(kPoolPath);
+  ExpectNotOpen(OpenAnew(), Code::kUnavailable, "another directory is there");
+}
+
+TEST_F(PoolTest, APoolThatHasAVolumeOrACutOnRecordStaysWhereItIs) {
+  agent_ = std::make_unique<PoolAgent>(world_);
+  ASSERT_TRUE(agent_->Recover().ok());
+  ASSERT_TRUE(agent_->volumes->Create(Wish("a"), {}).ok());
+  agent_.reset();
+  world_.kernel.AddMount("ext4", "/dev/sdb", kPoolPath);
+  ExpectNotOpen(OpenAnew(), Code::kUnavailable, "another directory is there");
+  const PoolVolumeRecord volume = world_.Rows().front();
+  ASSERT_TRUE(world_.store.Remove(kPoolVolumeRecordKind, volume.id, kPoolRecordDurability).ok());
+  PoolCutRecord cut;
+  cut.id = NewPoolId(PoolObject::kCut, agent_->pool().tag()).ToString();
+  cut.pool = volume.pool;
+  cut.volume = volume.id;
+  cut.state = PoolCutState::kCut;
+  cut.backend = PoolBackendKind::kImage;
+  ASSERT_TRUE(world_.store.Put(EncodeRecord(cut), kPoolRecordDurability).ok());
+  ExpectNotOpen(OpenAnew(), Code::kUnavailable, "another directory is there");
+}
+
 // The uuid of a filesystem is not to be had at each moment: the next unmounted disk would not be
 // told from it.
 TEST_F(PoolTest, WhatIsOnRecordOfTheDirectoryIsNotForgotten) {
