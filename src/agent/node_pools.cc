@@ -283,7 +283,10 @@ void NodePools::Tried(Pool& pool, const Status& recovered) {
   parts_.agent_parts.Set("pool " + pool.name(), state, PartNeed::kOptional);
   TellTrouble(pool);
   if (opening.is_open && !was_open && parts_.opened) parts_.opened();
-  if (opening.is_open && !was_open) TakeStatic(pool);
+  if (opening.is_open && !was_open) {
+    TakeStatic(pool);
+    LookForLost();
+  }
   if (std::exchange(opening.again, false)) return OpenPool(pool);
   if (state.ok()) {
     opening.delay = {};
@@ -314,6 +317,36 @@ void NodePools::TakeStatic(const Pool& pool) {
       });
     });
   }
+}
+
+// What is not known yet is a pool's that is not open, which is a part itself.
+Status NodePools::CheckNoneIsLost() {
+  CallOptions call;
+  call.deadline = Deadline::After(parts_.scheduler.clock(), kLookDeadline);
+  Status known = volumes_.CheckNamesKnown(call);
+  const bool is_lost = !known.ok() && known.error().code() == Code::kFailedPrecondition;
+  return is_lost ? known : OkStatus();
+}
+
+void NodePools::LookForLost() {
+  if (std::exchange(looks_for_lost_, true)) return;
+  parts_.scheduler.RunBlocking([this, watch = alive_.watch()] {
+    const Status state = CheckNoneIsLost();
+    parts_.scheduler.Post([this, watch, state] {
+      if (!watch.alive()) return;
+      const std::string part = "records of the pools";
+      if (state.ok()) {
+        looks_for_lost_ = false;
+        return parts_.agent_parts.Set(part, state, PartNeed::kOptional);
+      }
+      const auto found = [this] {
+        looks_for_lost_ = false;
+        return OkStatus();
+      };
+      parts_.agent_parts.Retry(
+          part, state.error(), [this] { return CheckNoneIsLost(); }, found, PartNeed::kOptional);
+    });
+  });
 }
 
 void NodePools::TryLater(Pool& pool) {

@@ -102,6 +102,10 @@ class NodePools {
   // Takes the listed devices of the pool, which is open for the first time.
   void TakeStatic(const Pool& pool);
   Status TryStatic(const StaticVolume& volume);
+  // A part of its own is tried as long as no volume is made since one has files and no record, or
+  // none that can be read: whoever asks for one hears it, and nobody else would.
+  void LookForLost();
+  Status CheckNoneIsLost();
   bool MayBeOnNode(const Pool& pool, const std::string& id, const CallOptions& call) const;
 
   const Parts parts_;
@@ -110,6 +114,7 @@ class NodePools {
   PoolVolumes volumes_;
   std::map<const Pool*, Opening> openings_;
   bool keeps_throttles_ = false;  // a timer runs, or what it has begun
+  bool looks_for_lost_ = false;   // likewise
   AliveGuard alive_;
 };
 

@@ -76,14 +76,15 @@ void PoolGauges::Tell() {
     told[Family::kPoolCapacityBytes][labels] = static_cast<double>(account.capacity_bytes);
     told[Family::kPoolPromisedBytes][labels] = static_cast<double>(account.promised_bytes);
     told[Family::kPoolFreeBytes][labels] = static_cast<double>(account.free_bytes);
+    told[Family::kPoolAvailableBytes][labels] = static_cast<double>(account.available_bytes);
     told[Family::kPoolIsShort][labels] = account.is_short ? 1 : 0;
     told[Family::kPoolMeasured][labels] =
         static_cast<double>(seen.measured_unix_ms) / kMillisInSecond;
   }
   for (const Family family :
        {Family::kPoolUp, Family::kPoolCapacityBytes, Family::kPoolPromisedBytes,
-        Family::kPoolFreeBytes, Family::kPoolIsShort, Family::kPoolVolumes, Family::kPoolSnapshots,
-        Family::kPoolMeasured}) {
+        Family::kPoolFreeBytes, Family::kPoolAvailableBytes, Family::kPoolIsShort,
+        Family::kPoolVolumes, Family::kPoolSnapshots, Family::kPoolMeasured}) {
     parts_.families.Replace(family, told[family]);
   }
 }

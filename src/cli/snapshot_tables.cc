@@ -21,7 +21,7 @@ std::string KnownBytes(bool is_known, int64_t bytes) { return is_known ? FormatB
 
 std::string ReasonOfPool(const v1::Pool& pool) {
   if (!pool.reason().empty()) return pool.reason();
-  return pool.is_short() ? "its filesystem has less left than what is promised" : "-";
+  return pool.is_short() ? "its filesystem has less left than its volumes may still write" : "-";
 }
 
 // "12Mi/1Gi (1%)"; "" if nothing is copied.

@@ -136,8 +136,10 @@
   X(kPoolFreeBytes, "volumed_pool_free_bytes", kGauge, "pool", \
     "What the pool can still promise.", "") \
   X(kPoolIsShort, "volumed_pool_short", kGauge, "pool", \
-    "1 while the pool's filesystem has less left than what is promised: writes to volumes may " \
+    "1 while the pool's filesystem has less left than its volumes may still write: writes may " \
     "fail.", "") \
+  X(kPoolAvailableBytes, "volumed_pool_available_bytes", kGauge, "pool", \
+    "What the pool's filesystem has left.", "") \
   X(kPoolVolumes, "volumed_pool_volumes", kGauge, "pool", \
     "Volumes of the pool, inline ones aside.", "") \
   X(kPoolSnapshots, "volumed_pool_snapshots", kGauge, "pool", \

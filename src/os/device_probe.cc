@@ -20,6 +20,7 @@
 #include "os/blank_regions.h"
 #include "os/block_device.h"
 #include "os/device_duplicates.h"
+#include "os/filesystem_parts.h"
 #include "os/safe_open.h"
 #include "os/work_meter.h"
 
@@ -173,6 +174,12 @@ Status FindUnfinished(int device, const std::string& path, DeviceProbe* answer) 
   return OkStatus();
 }
 
+Status FindParts(int device, const std::string& path, DeviceProbe* answer) {
+  if (answer->unfinished) return OkStatus();
+  ASSIGN_OR_RETURN(answer->spans_devices, SpansDevices(device, answer->fs_type, path));
+  return OkStatus();
+}
+
 // ---- blankness ----------------------------------------------------------------------------------
 
 constexpr size_t kChunk = 1024 * 1024;
@@ -277,6 +284,7 @@ Result<DeviceProbe> ProbeOpenDevice(int device, const std::string& path, ProbeDe
   ASSIGN_OR_RETURN(answer.read_only, IsReadOnlyDevice(device, path));
   RETURN_IF_ERROR(FindSignatures(device, path, &answer));
   RETURN_IF_ERROR(FindUnfinished(device, path, &answer));
+  RETURN_IF_ERROR(FindParts(device, path, &answer));
   if (answer.fs_type == "ext2" || answer.fs_type == "ext3" || answer.fs_type == "ext4") {
     ASSIGN_OR_RETURN(answer.was_mounted, ExtWasMounted(device, path));
   }
@@ -300,6 +308,7 @@ Result<DeviceProbe> ProbeImage(int file, const std::string& path) {
   DeviceProbe answer;
   RETURN_IF_ERROR(FindSignatures(file, path, &answer));
   RETURN_IF_ERROR(FindUnfinished(file, path, &answer));
+  RETURN_IF_ERROR(FindParts(file, path, &answer));
   return answer;
 }
 

@@ -102,6 +102,8 @@ struct DeviceProbe {
   int64_t bytes_read = 0;
   // Another device with the same filesystem UUID, mounted now; see ProbeDevice. Empty: none found.
   std::string duplicate;
+  // A part of the filesystem is on another device (os/filesystem_parts.h).
+  bool spans_devices = false;
   static void WireFields(auto& v, auto& m) {
     v(1, m.identity);
     v(2, m.fs_type);
@@ -117,6 +119,7 @@ struct DeviceProbe {
     v(12, m.bytes_read);
     v(13, m.duplicate);
     v(14, m.unfinished);
+    v(15, m.spans_devices);
   }
 };
 

@@ -6,14 +6,11 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
-#include <array>
 #include <cerrno>
 #include <optional>
-#include <string_view>
 #include <utility>
 
-#include "base/crc32c.h"
+#include "os/btrfs_superblock.h"
 #include "os/device_probe.h"
 #include "os/filesystem_geometry.h"
 #include "os/loop_devices.h"
@@ -26,59 +23,6 @@ namespace volumed {
 namespace {
 
 using Family = FilesystemFamily;
-
-// A superblock of a btrfs, of which there are up to three. Source: Linux
-// include/uapi/linux/btrfs_tree.h (struct btrfs_super_block).
-class BtrfsSuperblock {
- public:
-  static constexpr std::array<off_t, 3> kPlaces = {64 << 10, 64 << 20, off_t{256} << 30};
-
-  // Whether there is one.
-  bool Read(int file, off_t place) {
-    return ::pread(file, bytes_.data(), bytes_.size(), place) ==
-               static_cast<ssize_t>(bytes_.size()) &&
-           Part(kMagic, kMagicText.size()) == kMagicText;
-  }
-  bool Write(int file, off_t place) const {
-    return ::pwrite(file, bytes_.data(), bytes_.size(), place) ==
-           static_cast<ssize_t>(bytes_.size());
-  }
-  // Whether it bears the mark of a change of the UUID that has begun.
-  bool IsChanging() const { return (bytes_.at(kChangingByte) & kChangingBit) != 0; }
-  // Takes the mark away. False if its checksum is wrong, or of another kind than the usual one.
-  bool EndChange() {
-    constexpr std::string_view kCrc32c("\0\0", 2);
-    if (Part(kChecksumKind, kCrc32c.size()) != kCrc32c || Part(0, kChecksumSize) != Checksum()) {
-      return false;
-    }
-    bytes_.at(kChangingByte) = static_cast<char>(bytes_.at(kChangingByte) & ~kChangingBit);
-    const std::string sum = Checksum();
-    std::copy(sum.begin(), sum.end(), bytes_.begin());
-    return true;
-  }
-
- private:
-  static constexpr size_t kChecksumSize = 4;  // of the kind that is known here
-  static constexpr size_t kSummed = 32;       // from here on
-  static constexpr size_t kMagic = 64;
-  static constexpr std::string_view kMagicText = "_BHRfS_M";
-  static constexpr size_t kChecksumKind = 196;
-  // BTRFS_SUPER_FLAG_CHANGING_FSID_V2, bit 36 of the flags at 56.
-  static constexpr size_t kChangingByte = 60;
-  static constexpr int kChangingBit = 1 << 4;
-
-  std::string_view Part(size_t begin, size_t size) const {
-    return std::string_view(bytes_.data(), bytes_.size()).substr(begin, size);
-  }
-  std::string Checksum() const {
-    const uint32_t sum = ExtendCrc32c(0, Part(kSummed, bytes_.size() - kSummed));
-    std::string text;
-    for (size_t i = 0; i < kChecksumSize; ++i) text += static_cast<char>(sum >> (8 * i));
-    return text;
-  }
-
-  std::array<char, 4096> bytes_{};
-};
 
 class FilesystemRenamer {
  public:
@@ -152,6 +96,11 @@ class FilesystemRenamer {
 
   Result<FilesystemName> Look() const {
     ASSIGN_OR_RETURN(const DeviceProbe probe, ProbeImage(file_.get(), request_.path.Display()));
+    if (probe.spans_devices) {
+      return Refused(Code::kFailedPrecondition,
+                     "a part of its " + probe.fs_type +
+                         " is on another device, which would be written to with it");
+    }
     return FilesystemName{probe.fs_type, probe.unfinished ? "" : probe.identity.uuid};
   }
 
@@ -207,26 +156,19 @@ class FilesystemRenamer {
     return Expect(RunOn(file_.get(), "tune2fs", Family::kExt, arguments));
   }
 
-  // btrfstune sets a mark, and nothing else, before it writes the UUID and takes the mark away in
-  // one step. What was cut off between them has its old UUID; no kernel mounts it, and btrfstune
-  // refuses it for ever. Source: btrfs-progs 6.2, tune/main.c (set_metadata_uuid).
-  Status EndBegunChange() const {
-    for (const off_t place : BtrfsSuperblock::kPlaces) {
-      BtrfsSuperblock superblock;
-      if (!superblock.Read(file_.get(), place) || !superblock.IsChanging()) continue;
-      if (!superblock.EndChange()) {
-        return Error::NotApplied(Code::kInternal,
-                                 what_ +
-                                     ": an earlier change was cut off, and what it has left "
-                                     "cannot be undone: copy the file anew");
-      }
-      if (!superblock.Write(file_.get(), place)) return Failed("end an earlier change");
-    }
-    return OkStatus();
-  }
-
+  // Of another kind of checksum than the usual one only the tool can make it, which makes a log
+  // that is still to be replayed unreadable.
   Status ChangeBtrfs() const {
-    RETURN_IF_ERROR(EndBegunChange());
+    ASSIGN_OR_RETURN(BtrfsSuperblock superblock, BtrfsSuperblock::Read(file_.get(), what_));
+    if (superblock.IsKnownKind()) {
+      RETURN_IF_ERROR(superblock.Rename(request_.new_uuid));
+      return superblock.Write(file_.get());
+    }
+    if (superblock.HasLog()) {
+      return Refused(Code::kFailedPrecondition,
+                     "its checksums are not crc32c, and it has a log that only a mount replays: "
+                     "mount what it is a copy of, and copy that anew");
+    }
     return Expect(RunOn(file_.get(), "btrfstune", Family::kBtrfs, {"-f", "-M", request_.new_uuid}));
   }
 

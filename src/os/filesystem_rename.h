@@ -1,4 +1,5 @@
-// ChangeFilesystemUuid (os/freeze_requests.h). Source: tune2fs(8), btrfstune(8).
+// ChangeFilesystemUuid (os/freeze_requests.h). Source: tune2fs(8), and for btrfs
+// os/btrfs_superblock.h.
 #pragma once
 
 #include <string>

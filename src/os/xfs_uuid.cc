@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "os/uuid_bytes.h"
 
 namespace volumed {
 namespace {
@@ -28,7 +29,6 @@ constexpr size_t kXfsGroupBlocksLog = 124;
 constexpr size_t kXfsIncompatible = 216;
 constexpr size_t kXfsChecksum = 224;
 constexpr size_t kXfsMetaUuid = 248;
-constexpr size_t kUuidSize = 16;
 // XFS_SB_FEAT_INCOMPAT_META_UUID: blocks bear the UUID with which the filesystem was made.
 constexpr uint64_t kXfsHasMetaUuid = 1 << 2;
 
@@ -63,20 +63,6 @@ uint64_t BigAt(std::string_view bytes, size_t at, size_t size) {
 std::string BigBytes(uint32_t value) {
   std::string bytes;
   for (int shift = 24; shift >= 0; shift -= 8) bytes += static_cast<char>(value >> shift);
-  return bytes;
-}
-
-std::optional<std::string> UuidBytes(const std::string& text) {
-  std::string digits = text;
-  digits.erase(std::remove(digits.begin(), digits.end(), '-'), digits.end());
-  if (digits.size() != 2 * kUuidSize ||
-      digits.find_first_not_of("0123456789abcdefABCDEF") != std::string::npos) {
-    return std::nullopt;
-  }
-  std::string bytes;
-  for (size_t i = 0; i < digits.size(); i += 2) {
-    bytes += static_cast<char>(std::stoul(digits.substr(i, 2), nullptr, 16));
-  }
   return bytes;
 }
 

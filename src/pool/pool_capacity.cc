@@ -42,6 +42,10 @@ PoolAccount AccountOf(const std::vector<PoolShare>& shares, const FsInfo& filesy
   PoolAccount account;
   int64_t beside = 0;
   int64_t to_write = 0;
+  int64_t beyond = 0;
+  for (const PoolShare& share : shares) {
+    if (!share.is_read_only) beyond = Sum(beyond, std::max<int64_t>(share.beyond_bytes, 0));
+  }
   for (const auto& [name, family] : families) {
     int64_t& promised = family.is_beside ? beside : account.promised_bytes;
     promised = Sum(promised, family.promised);
@@ -52,7 +56,10 @@ PoolAccount AccountOf(const std::vector<PoolShare>& shares, const FsInfo& filesy
     to_write = Sum(to_write, std::min(outstanding, family.writable));
   }
   const int64_t available = std::max<int64_t>(filesystem.available_bytes, 0);
-  account.is_short = available < to_write;
+  account.available_bytes = available;
+  // Nothing is kept for what was promised beyond what there is, so it is short only at the end.
+  const int64_t nearly_full = PercentOf(std::max<int64_t>(filesystem.capacity_bytes, 0), 1);
+  account.is_short = available < to_write || available < std::min(beyond, nearly_full);
   const int64_t capacity = limits.capacity_bytes > 0
                                ? limits.capacity_bytes
                                : std::max<int64_t>(filesystem.capacity_bytes, 0);

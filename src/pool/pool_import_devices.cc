@@ -57,6 +57,10 @@ Status CheckProbe(const DeviceProbe& probe, const std::string& device) {
     return ImportRefusal("the filesystem on " + device +
                          " was never finished: its mkfs was cut off, or still runs");
   }
+  if (probe.spans_devices) {
+    return ImportRefusal("a part of the " + probe.fs_type + " on " + device +
+                         " is on another device, and a volume is all on one");
+  }
   if (probe.fs_type == "ambivalent") {
     return ImportRefusal("what is on " + device + " has several signatures that contradict");
   }

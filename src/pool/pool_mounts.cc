@@ -40,6 +40,21 @@ std::vector<std::string> WantedOptions(const VolumeSpec& spec) {
   return MountOptionFromSpec(volume->metadata.annotations, volume->spec.mount_options, {});
 }
 
+// One volume would end the node. A CO is refused it with its mount_flags.
+Status CheckMountOptions(const VolumeSpec& spec) {
+  constexpr char kPanics[] = "errors=panic";
+  for (const std::string& wanted : WantedOptions(spec)) {
+    const std::vector<std::string> options = Split(wanted, ',');
+    if (std::find(options.begin(), options.end(), kPanics) == options.end()) continue;
+    return Error::NotApplied(Code::kInvalidArgument,
+                             std::string("the mount option ") + kPanics +
+                                 " would end the node with the first error of this volume: it is "
+                                 "not an option of a pool's volumes")
+        .About(kAboutClaim);
+  }
+  return OkStatus();
+}
+
 // What an ext does at its first error stands in its superblock, which whoever has made the image,
 // or writes to the device, has a hand in: "panic" there would let one volume end the node. What is
 // asked for goes before it, and is what the rows compare: this option is in none of them.
@@ -202,6 +217,7 @@ Status PoolDeviceMounter::MountExport(const VolumeSpec& spec, const PoolVolumeRe
 Status PoolDeviceMounter::MountOpened(const VolumeSpec& spec, const PoolVolumeRecord& volume,
                                       const OpenedVolume& opened, const SafePath& place,
                                       const DeviceMounterArgs& given) {
+  RETURN_IF_ERROR(CheckMountOptions(spec));
   const bool for_readers = IsReadOnlyPoolVolume(spec);
   DeviceMounterArgs args = given;
   // It may be larger than what it was made of; what grows while it is mounted follows below.

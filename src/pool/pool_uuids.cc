@@ -13,7 +13,13 @@ Status PoolUuids::Take(const PoolRecord& found) {
     if (name == found.name || other.uuid != found.uuid) continue;
     // A disk that was copied block by block cannot be told from the first one by this.
     const bool may_be_same = LastingDifference(other.root, found.root).empty();
-    if (may_be_same && !configured_.contains(name)) continue;
+    if (may_be_same && !configured_.contains(name)) {
+      if (!has_rows_(name)) continue;
+      return Error::NotApplied(
+          Code::kFailedPrecondition,
+          "it is the directory of pool " + name +
+              ", of which volumes or snapshots are on record: give it that name back");
+    }
     return Error::NotApplied(
         Code::kFailedPrecondition,
         "it has the uuid of pool " + name + ", whose directory is " + other.path +

@@ -3,6 +3,7 @@
 // volumes for its own.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -17,17 +18,21 @@ namespace volumed {
 // Threads: any. Blocks: never.
 class PoolUuids {
  public:
-  explicit PoolUuids(std::set<std::string> configured) : configured_(std::move(configured)) {}
+  // `has_rows` says whether a volume or a cut of the pool of this name is, or may be, on record.
+  PoolUuids(std::set<std::string> configured, std::function<bool(const std::string&)> has_rows)
+      : configured_(std::move(configured)), has_rows_(std::move(has_rows)) {}
 
   // What is on record of a pool, also of one that is not configured any more.
   void Restore(const PoolRecord& record) EXCLUDES(mu_);
   // Takes the uuid for this pool, of which nothing is on record yet. A directory whose pool is not
-  // configured any more may get another name. Errors: FailedPrecondition, not applied, if another
+  // configured any more may get another name, unless volumes or cuts are on record by the old one:
+  // nobody would count what they were promised. Errors: FailedPrecondition, not applied, if another
   // pool has the uuid, naming that one.
   Status Take(const PoolRecord& found) EXCLUDES(mu_);
 
  private:
   const std::set<std::string> configured_;  // names
+  const std::function<bool(const std::string&)> has_rows_;
   Mutex mu_;
   std::map<std::string, PoolRecord> pools_ GUARDED_BY(mu_);  // by name
 };

@@ -34,7 +34,9 @@ std::set<std::string> NamesOf(const std::vector<std::unique_ptr<Pool>>& pools) {
 }  // namespace
 
 PoolVolumes::PoolVolumes(Parts parts, std::vector<std::unique_ptr<Pool>> pools)
-    : parts_(parts), uuids_(NamesOf(pools)), pools_(std::move(pools)) {
+    : parts_(parts),
+      uuids_(NamesOf(pools), [this](const std::string& pool) { return MayHaveRows(pool); }),
+      pools_(std::move(pools)) {
   for (const std::unique_ptr<Pool>& pool : pools_) {
     pool->SetUuids(&uuids_);
     pool->SetIsUsed([this, name = pool->name()] { return MayHaveRows(name); });

@@ -20,6 +20,10 @@ int64_t PromiseOf(const PoolVolumeRecord& record, const MadeArtefact& there) {
   return record.backend == PoolBackendKind::kLvm ? std::max(promised, there.size_bytes) : promised;
 }
 
+int64_t BeyondPromiseOf(const PoolVolumeRecord& record, const MadeArtefact& there) {
+  return std::max(record.capacity_bytes, record.target_bytes) - PromiseOf(record, there);
+}
+
 // What a cut certainly has: of a copy of files, which nobody counts, what was written.
 int64_t AllocatedOf(const PoolCutRecord& cut, const MadeArtefact& there) {
   const bool is_written = cut.backend == PoolBackendKind::kDirectory && IsWhole(cut);
@@ -257,8 +261,10 @@ PoolAccount PoolVolumes::AccountFor(const Pool& pool, const Measured& measured) 
   for (const auto& [id, record] : volumes_) {
     if (!counts(record)) continue;
     const MadeArtefact there = artefact(id);
-    shares.push_back({id, record.family, PromiseOf(record, there), there.allocated_bytes,
-                      record.pool != pool.name()});
+    PoolShare& share = shares.emplace_back();
+    share = {id, record.family, PromiseOf(record, there), there.allocated_bytes,
+             record.pool != pool.name()};
+    share.beyond_bytes = BeyondPromiseOf(record, there);
   }
   for (const auto& [id, cut] : cuts_) {
     if (!counts(cut)) continue;
@@ -286,7 +292,10 @@ Result<PoolAccount> PoolVolumes::Capacity(const StringMap& parameters, const Cal
   ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(parsed));
   ASSIGN_OR_RETURN(const Measured measured, Measure(*pool, parsed.backend, call));
   MutexLock lock(mu_);
-  return AccountFor(*pool, measured);
+  PoolAccount account = AccountFor(*pool, measured);
+  // No volume is made until all of them are known.
+  if (!unreadable_.empty()) account.free_bytes = 0;
+  return account;
 }
 
 PoolGlance PoolVolumes::Glance(const std::string& name) {

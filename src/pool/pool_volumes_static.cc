@@ -82,6 +82,10 @@ Result<PoolFilesystem> FilesystemOn(const StaticVolume& wish, const DeviceProbe&
                        "): list a partition, or the disk as a block volume");
   }
   if (probe.fs_type.empty()) return PoolFilesystem{};
+  if (probe.spans_devices) {
+    return PoolRefusal(shown + "has a " + probe.fs_type +
+                       " on it of which a part is on another device, and a volume is all on one");
+  }
   if (IsPoolFilesystem(probe.fs_type) && !probe.unfinished && !probe.identity.uuid.empty()) {
     return PoolFilesystem{probe.fs_type, probe.identity.uuid, ""};
   }

@@ -47,7 +47,7 @@ struct SnapshotFilter {
 struct SnapshotSettings {
   CutLimits limits;
   int64_t copy_bytes_per_second = 0;  // of each copy; 0: as fast as it goes
-  int most_copies = 2;                // at the same time
+  int most_copies = 2;                // at the same time, of each pool
 };
 
 // Threads: control, for what starts something; Find, FindByName, FindGroup, List, Hold,
@@ -229,8 +229,9 @@ class SnapshotEngine {
   // The same from any thread, a turn later.
   void GoOnSoon(const std::string& id);
   void Process(const std::string& id) EXCLUDES(mu_);
-  // Whether the bytes of the same listed device are being copied: whoever does has it for himself.
-  bool IsDeviceCopied(const std::string& volume) const EXCLUDES(mu_);
+  // Whether a copy of this volume has to wait for others, of its pool, or of its listed device:
+  // whoever copies that has it for himself. Those that hang keep no other pool's from running.
+  bool WaitsForCopies(const std::string& volume) const EXCLUDES(mu_);
   // Errors: FailedPrecondition, not applied, while somebody holds it.
   Status AskDeletion(const std::string& id) EXCLUDES(mu_);
   void TakeAwayLater(const std::string& id) EXCLUDES(mu_);
@@ -240,7 +241,8 @@ class SnapshotEngine {
   void GoOnWhenDue(const OperationKey& key, const std::string& id);
   // Ends a copy, and what waits for its lane; a cut that is being made goes on.
   void StopWork(const std::string& id);
-  void CopyNext();
+  // Of those that wait for copies of the same pool or device.
+  void CopyNext(const std::string& domain);
   Status CopyOnRecord(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
   Status CopyFailed(const std::string& id, const Error& error, const CallOptions& call)
       EXCLUDES(mu_);
@@ -285,7 +287,7 @@ class SnapshotEngine {
   // Of the control thread: who is told when nothing runs on an id any more, copies that wait for
   // others, and those that run, with what ends them.
   std::map<std::string, std::vector<Done>> waiting_;
-  std::deque<std::string> to_copy_;
+  std::map<std::string, std::deque<std::string>> to_copy_;  // by domain
   std::map<std::string, std::shared_ptr<CancelToken>> copies_;
   // By volume: who waits for its copies; empty once it was called.
   std::multimap<std::string, std::shared_ptr<std::function<void()>>> await_copies_;

@@ -80,19 +80,23 @@ void SnapshotEngine::GoOnWhenDue(const OperationKey& key, const std::string& id)
 
 // ---- copies -------------------------------------------------------------------------------------
 
-bool SnapshotEngine::IsDeviceCopied(const std::string& volume) const {
+bool SnapshotEngine::WaitsForCopies(const std::string& volume) const {
   const Result<PoolVolumeRecord> source = parts_.volumes.Find(volume);
-  if (!source.ok() || source->backend != PoolBackendKind::kStatic) return false;
-  return std::any_of(copies_.begin(), copies_.end(), [&](const auto& copy) {
+  const bool is_device = source.ok() && source->backend == PoolBackendKind::kStatic;
+  const std::string domain = parts_.volumes.DomainOf(volume);
+  const auto beside = std::count_if(copies_.begin(), copies_.end(), [&](const auto& copy) {
     const std::optional<SnapshotRecord> row = Row(copy.first);
-    return row && row->volume == volume;
+    return row && parts_.volumes.DomainOf(row->volume) == domain;
   });
+  return beside >= settings().most_copies || (is_device && beside > 0);
 }
 
 void SnapshotEngine::Process(const std::string& id) {
-  const bool is_full = copies_.size() >= static_cast<size_t>(settings().most_copies);
-  if (is_full || IsDeviceCopied(Row(id).value().volume)) {
-    if (std::find(to_copy_.begin(), to_copy_.end(), id) == to_copy_.end()) to_copy_.push_back(id);
+  const std::string volume = Row(id).value().volume;
+  const std::string domain = parts_.volumes.DomainOf(volume);
+  if (WaitsForCopies(volume)) {
+    std::deque<std::string>& waiting = to_copy_[domain];
+    if (std::find(waiting.begin(), waiting.end(), id) == waiting.end()) waiting.push_back(id);
     return TellWaiting(id, OkStatus());
   }
   if (!Take({id})) return;
@@ -101,11 +105,11 @@ void SnapshotEngine::Process(const std::string& id) {
   CopyCutBytes operation(parts_.volumes, id, token,
                          [this, id](const CallOptions& call) { return CopyOnRecord(id, call); });
   const OperationKey key = operation.key();
-  const auto ended = [this, id, watch = alive_.watch()](const OperationOutcome<Unit>&) {
+  const auto ended = [this, id, domain, watch = alive_.watch()](const OperationOutcome<Unit>&) {
     if (!watch.alive()) return;
     copies_.erase(id);
     Ended(id, OkStatus());  // the row says what came of it
-    CopyNext();
+    CopyNext(domain);
   };
   if (parts_.operations.Start(std::move(operation), ended) == StartResult::kStarted) return;
   copies_.erase(id);
@@ -113,14 +117,20 @@ void SnapshotEngine::Process(const std::string& id) {
   GoOnWhenDue(key, id);
 }
 
-void SnapshotEngine::CopyNext() {
-  const size_t most = static_cast<size_t>(settings().most_copies);
-  // Each is looked at once: one that backs off comes back by its timer.
-  for (size_t left = to_copy_.size(); left > 0 && copies_.size() < most; --left) {
-    const std::string id = to_copy_.front();
-    to_copy_.pop_front();
+void SnapshotEngine::CopyNext(const std::string& domain) {
+  auto found = to_copy_.extract(domain);
+  if (found.empty()) return;
+  std::deque<std::string>& waiting = found.mapped();
+  // Each is looked at once: one that backs off comes back by its timer. Once one has to wait again,
+  // so has each after it.
+  while (!waiting.empty() && !to_copy_.contains(domain)) {
+    const std::string id = waiting.front();
+    waiting.pop_front();
     GoOn(id);
   }
+  if (waiting.empty()) return;
+  std::deque<std::string>& left = to_copy_[domain];
+  left.insert(left.end(), waiting.begin(), waiting.end());
 }
 
 void SnapshotEngine::StopWork(const std::string& id) {

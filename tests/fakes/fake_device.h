@@ -40,6 +40,7 @@ struct FakeDevice {
   bool torn = false;        // it was copied while somebody could write to it
   bool dirty_log = false;   // of an xfs: it was copied while it was mounted
   bool unfinished = false;  // the filesystem bears the mark of a mkfs that did not end
+  bool spans_devices = false;
   // ---- how it fails, and who has it
   bool unreadable = false;  // every read is EIO
   bool offline = false;     // every open is ENXIO, as of an offline SCSI disk

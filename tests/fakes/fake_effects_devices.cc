@@ -159,6 +159,7 @@ DeviceProbe FakeEffects::Look(const FakeDevice& device, bool full_scan) const {
   probe.read_only = device.read_only;
   probe.was_mounted = IsExt(device.fs_type) && device.was_mounted;
   probe.unfinished = device.unfinished;
+  probe.spans_devices = device.spans_devices;
   if (!device.fs_type.empty()) {
     probe.why_not_blank = device.fs_type + " signature";
   } else if (!device.partition_table.empty()) {

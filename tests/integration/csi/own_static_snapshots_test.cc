@@ -129,6 +129,25 @@ class OwnStaticSnapshotsTest : public OwnStaticFixture {
     ASSERT_TRUE(
         Eventually(kPatience, [&] { return Allocated(Image(snapshot->snapshot_id())) > kMiB; }));
   }
+  // That is told once, and nothing of the copy is left.
+  void ExpectFailed(const std::string& name, const std::string& words) {
+    std::string why;
+    EXPECT_TRUE(Eventually(kPatience, [&] { return !(why = Ask(name).error).empty(); }));
+    EXPECT_THAT(why, StartsWith(kPrecondition));
+    EXPECT_THAT(why, HasSubstr(words));
+    EXPECT_EQ(LeftInPool(), "");
+  }
+  // A device with files that readers have, while it is being copied.
+  void StartSlowCopyBesideReaders() {
+    settings["copy-bandwidth"] = std::to_string(kSlowForAWhile);
+    ASSERT_NO_FATAL_FAILURE(StartWithDevice(/*is_block=*/false, "ext4"));
+    ASSERT_EQ(MountElsewhere(MS_RDONLY), 0);
+    const ::csi::v1::Snapshot slow = CutSlowly("slow");
+    ASSERT_TRUE(Eventually(kPatience, [&] { return Exists(Image(slow.snapshot_id())); }));
+  }
+  int MountElsewhere(unsigned long flags) const {
+    return ::mount(device().c_str(), elsewhere().c_str(), "ext4", flags, nullptr);
+  }
   void RestartFast() {
     KillAgent();
     settings.erase("copy-bandwidth");
@@ -246,6 +265,74 @@ TEST_F(OwnStaticSnapshotsTest, WhoeverHasTheDeviceElsewhereIsNamedAndAReaderHold
   EXPECT_TRUE(IsSameAsDevice(Image(snapshot)));
 }
 
+// Nobody looked until the copy ended, when all was as before: it was a mixture, and told as ready.
+TEST_F(OwnStaticSnapshotsTest, ReadersThatMadeWayForAWriterWereNotSeen) {
+  ASSERT_NO_FATAL_FAILURE(StartSlowCopyBesideReaders());
+  ASSERT_EQ(::umount2(elsewhere().c_str(), 0), 0);
+  ASSERT_EQ(MountElsewhere(0), 0);
+  WriteText(elsewhere() + "/note", "meanwhile");
+  ASSERT_EQ(::umount2(elsewhere().c_str(), 0), 0);
+  ASSERT_EQ(MountElsewhere(MS_RDONLY), 0);
+  ASSERT_NO_FATAL_FAILURE(ExpectFailed("slow", "something was written to it"));
+}
+
+TEST_F(OwnStaticSnapshotsTest, AReaderThatBecameAWriterForAWhileWasNotSeen) {
+  ASSERT_NO_FATAL_FAILURE(StartSlowCopyBesideReaders());
+  ASSERT_EQ(MountElsewhere(MS_REMOUNT), 0);
+  WriteText(elsewhere() + "/note", "meanwhile");
+  ASSERT_EQ(MountElsewhere(MS_REMOUNT | MS_RDONLY), 0);
+  ASSERT_NO_FATAL_FAILURE(ExpectFailed("slow", "something was written to it"));
+}
+
+TEST_F(OwnStaticSnapshotsTest, WhatIsWrittenPastEveryClaimFailsTheCopy) {
+  ::csi::v1::Snapshot slow;
+  ASSERT_NO_FATAL_FAILURE(StartSlowCopy(&slow, kSlowForAWhile));
+  ASSERT_NO_FATAL_FAILURE(FillDevice('b', kMiB));
+  ASSERT_NO_FATAL_FAILURE(ExpectFailed("slow", "something was written to it"));
+}
+
+TEST_F(OwnStaticSnapshotsTest, WhatIsWrittenWhileNoAgentRunsFailsTheCopy) {
+  ::csi::v1::Snapshot slow;
+  ASSERT_NO_FATAL_FAILURE(StartSlowCopy(&slow));
+  KillAgent();
+  ASSERT_NO_FATAL_FAILURE(FillDevice('b', kMiB));
+  ASSERT_NO_FATAL_FAILURE(RestartFast());
+  ASSERT_NO_FATAL_FAILURE(ExpectFailed("slow", "something was written to it"));
+}
+
+TEST_F(OwnStaticSnapshotsTest, TheLastSectorsOfADeviceWereMissingInItsSnapshot) {
+  device_bytes_ = kBytes + 1536;
+  ASSERT_NO_FATAL_FAILURE(StartWithDevice(/*is_block=*/true));
+  EXPECT_EQ(Listed().capacity_bytes(), device_bytes_);
+  ASSERT_NO_FATAL_FAILURE(FillDevice('a', kBytes));
+  const Descriptor open(::open(device().c_str(), O_WRONLY | O_CLOEXEC));
+  const std::string end(1536, 'z');
+  ASSERT_EQ(::pwrite(open.get(), end.data(), end.size(), kBytes), 1536);
+  ASSERT_EQ(::fsync(open.get()), 0);
+  const std::string snapshot = Cut("one");
+  EXPECT_EQ(Ask("one").snapshot.size_bytes(), kBytes + 4096);
+  EXPECT_TRUE(IsSameAsDevice(Image(snapshot)));
+  ::csi::v1::Volume restored;
+  EXPECT_THAT(CreateFrom("small", OfSnapshot(snapshot), /*is_block=*/true, &restored),
+              StartsWith("11: "))
+      << "of the size of the device";
+  device_bytes_ = kBytes + 4096;
+  ASSERT_EQ(CreateFrom("whole", OfSnapshot(snapshot), /*is_block=*/true, &restored), "");
+  EXPECT_EQ(restored.capacity_bytes(), kBytes + 4096);
+}
+
+// What stages a device for readers is told to do led to a filesystem that takes writes.
+TEST_F(OwnStaticSnapshotsTest, ADeviceThatIsStagedForReadersIsCut) {
+  ASSERT_NO_FATAL_FAILURE(StartWithDevice(/*is_block=*/false, "ext4"));
+  ::csi::v1::NodeStageVolumeRequest stage = StageRequest(id_, /*is_block=*/false);
+  stage.mutable_volume_capability()->mutable_access_mode()->set_mode(
+      ::csi::v1::VolumeCapability::AccessMode::SINGLE_NODE_READER_ONLY);
+  ::csi::v1::NodeStageVolumeResponse staged;
+  ASSERT_EQ(Call<::csi::v1::Node>(&::csi::v1::Node::Stub::NodeStageVolume, stage, &staged), "");
+  EXPECT_NE(Cut("one"), "");
+  EXPECT_EQ(Unstage(id_), "");
+}
+
 TEST_F(OwnStaticSnapshotsTest, AKillAmidTheCopyLosesNothing) {
   ::csi::v1::Snapshot slow;
   ASSERT_NO_FATAL_FAILURE(StartSlowCopy(&slow, kSlowForAWhile));
@@ -274,10 +361,7 @@ TEST_F(OwnStaticSnapshotsTest, ADeviceThatShrinksAmidTheCopyFailsIt) {
   ::csi::v1::Snapshot slow;
   ASSERT_NO_FATAL_FAILURE(StartSlowCopy(&slow));
   ASSERT_NO_FATAL_FAILURE(ResizeDevice(kMiB));
-  std::string why;
-  EXPECT_TRUE(Eventually(kPatience, [&] { return !(why = Ask("slow").error).empty(); }));
-  EXPECT_THAT(why, StartsWith(kPrecondition));
-  EXPECT_EQ(LeftInPool(), "") << "of a copy that is no content";
+  ASSERT_NO_FATAL_FAILURE(ExpectFailed("slow", ""));
 }
 
 TEST_F(OwnStaticSnapshotsTest, ADeviceThatIsAwayAfterAKillAmidTheCopyFailsIt) {
@@ -286,10 +370,7 @@ TEST_F(OwnStaticSnapshotsTest, ADeviceThatIsAwayAfterAKillAmidTheCopyFailsIt) {
   ASSERT_NO_FATAL_FAILURE(StartSlowCopy(&slow, kSlowForAWhile));
   ASSERT_EQ(::unlink(link_.c_str()), 0);
   ASSERT_NO_FATAL_FAILURE(RestartFast());
-  std::string why;
-  EXPECT_TRUE(Eventually(kPatience, [&] { return !(why = Ask("slow").error).empty(); }));
-  EXPECT_THAT(why, StartsWith(kPrecondition));
-  EXPECT_EQ(LeftInPool(), "");
+  ASSERT_NO_FATAL_FAILURE(ExpectFailed("slow", ""));
 }
 
 TEST_F(OwnStaticSnapshotsTest, ADeviceThatIsLargerThanTheRoomOfThePoolIsNotCut) {

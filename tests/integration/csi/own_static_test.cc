@@ -129,6 +129,17 @@ TEST_F(OwnStaticTest, WhatSomebodyElseHasPutOnADeviceIsNotMountedAndStays) {
   EXPECT_THAT(RunCommand({"blkid", "-p", device()}).output, HasSubstr("swap"));
 }
 
+// A pod had every volume of the pool in it, and nobody else's volume was staged from then on.
+TEST_F(OwnStaticTest, TheDiskOfThePoolWasListedAsAVolume) {
+  settings["static-block-volumes"] = "{disk: " + disk() + "}";
+  settings["csi-profile"] = "central";
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  const std::string why = "on the device " + disk() + " is pool fast at " + pool();
+  EXPECT_TRUE(Eventually(kPatience, [&] { return FailedParts().find(why) != std::string::npos; }))
+      << FailedParts();
+  EXPECT_EQ(Listed().volume_id(), "");
+}
+
 TEST_F(OwnStaticTest, ADeviceThatIsMountedElsewhereIsNotHadRaw) {
   ASSERT_NO_FATAL_FAILURE(StartWithDevice(/*is_block=*/true, "ext4"));
   ASSERT_EQ(::mount(device().c_str(), elsewhere().c_str(), "ext4", 0, nullptr), 0);

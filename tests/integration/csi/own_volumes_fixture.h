@@ -68,6 +68,7 @@ class OwnVolumesFixture : public AgentTest {
   }
 
   std::string pool() const { return scratch() + "/pool"; }
+  const std::string& disk() const { return disk_->path(); }  // on which the pool is
   // The CO's own ways may be others.
   virtual std::string endpoint() const { return scratch() + "/csi.sock"; }
   virtual std::string co() const { return scratch() + "/co"; }

@@ -528,6 +528,21 @@ TEST_P(FrozenBtrfsTest, AChangeThatWasCutOffAfterItsMarkIsGoneOnWith) {
   EXPECT_EQ(ReadCut(copy_uuid_), "kept");
 }
 
+// btrfstune commits a transaction, after which no kernel replays what an fsync has put into the
+// log: what was made of a snapshot of a volume that had lost its node's power was never mounted.
+TEST_P(FrozenBtrfsTest, WhatWasSyncedBeforeAPowerLossIsThereWithAnotherUuid) {
+  ASSERT_EQ(Shell("sync -f " + Path("mnt2")), 0);
+  std::ofstream(Path("mnt2/f")) << "synced";
+  ASSERT_EQ(Shell("sync " + Path("mnt2/f")), 0);
+  ASSERT_EQ(Shell("cp " + Path("mnt/image") + " " + Path("mnt/cut")), 0);
+  ASSERT_EQ(Shell("btrfs inspect-internal dump-super " + Path("mnt/cut") +
+                  " | grep -q '^log_root[[:space:]]*[1-9]'"),
+            0);
+  const ChangeFilesystemUuid change{In("cut"), {}, "btrfs", source_uuid_, copy_uuid_};
+  EXPECT_TRUE(Must(local_->Call(change, {})).changed);
+  EXPECT_EQ(ReadCut(copy_uuid_), "synced");
+}
+
 INSTANTIATE_TEST_SUITE_P(Filesystems, FrozenBtrfsTest, ::testing::Values("btrfs"));
 
 }  // namespace

@@ -124,6 +124,27 @@ TEST_F(NodePoolsTest, APoolThatIsNotThereIsAPartOfItsOwnAndTheOthersAreOpen) {
   EXPECT_EQ(refused.error().code(), Code::kUnavailable);
 }
 
+// Records were lost with the node's disk, and the pool's disk was not. The agent was as if all were
+// well, and told the scheduler how much there was for volumes that it then made none of.
+TEST_F(NodePoolsTest, VolumesWithoutARecordWereSaidInTheLogAlone) {
+  kernel_.AddDirectory("/srv/one");
+  kernel_.AddDirectory("/srv/two");
+  Open();
+  const std::string id = OpenVolume();
+  ASSERT_TRUE(pools_->volumes().Close(id, {}).ok());
+  ASSERT_TRUE(store_.Remove(kPoolVolumeRecordKind, id, kPoolRecordDurability).ok());
+  Restart();
+  Open();
+  EXPECT_THAT(Failed(), ::testing::ElementsAre("records of the pools"));
+  EXPECT_EQ(parts_->Problem(), std::nullopt);
+  EXPECT_THAT(parts_->failed().front().error.message(), HasSubstr(id));
+  EXPECT_EQ(Must(pools_->volumes().Capacity({{"pool", "two"}}, {})).free_bytes, 0);
+  kernel_.Rename("/srv/one/volumes/" + id, "moved");
+  scheduler_.RunFor(seconds(3));
+  EXPECT_THAT(Failed(), IsEmpty());
+  EXPECT_GT(Must(pools_->volumes().Capacity({{"pool", "two"}}, {})).free_bytes, 0);
+}
+
 TEST_F(NodePoolsTest, APoolThatDoesNotAnswerKeepsNoOtherFromBeingOpened) {
   kernel_.AddDirectory("/srv/one");
   kernel_.AddDirectory("/srv/two");

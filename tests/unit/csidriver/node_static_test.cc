@@ -213,6 +213,14 @@ TEST_F(NodeStaticTest, ADeviceOfWhichNothingCanBeMountedIsRefusedUnlessItIsRaw) 
   EXPECT_NE(WhyNot(Listed()), "") << "it is a block volume by now";
 }
 
+// A restore of its snapshot wrote to the other device, which nobody had named.
+TEST_F(NodeStaticTest, AFilesystemWithAPartOnAnotherDeviceWasListed) {
+  FakeDevice one_of_two = DiskOf("wwid:naa.1", "btrfs");
+  one_of_two.spans_devices = true;
+  Become(kDisk, one_of_two);
+  EXPECT_THAT(WhyNot(Listed()), HasSubstr("a part is on another device"));
+}
+
 // ---- what is never done -------------------------------------------------------------------------
 
 TEST_F(NodeStaticTest, WhatHasDataAndNoFilesystemIsNotFormatted) {

@@ -104,6 +104,9 @@ std::map<std::string, std::string> AllMessages() {
     messages[name + what] = messages[name];
     messages[name] = Hex(Encode(AnyAnswer(before)));
   };
+  auto on_one = Filled<DeviceProbe>();
+  on_one.spans_devices = false;
+  set_later(on_one, " with its parts");
   auto unwritten = Filled<IdentifiedDevice>();
   unwritten.writes.clear();
   set_later(unwritten, " with its writes");

@@ -74,6 +74,21 @@ TEST(PoolCapacity, APoolThatOthersHaveFilledIsShort) {
   EXPECT_FALSE(AccountOf({{"a", "a", 300, 100}}, Filesystem(1000, 200), {0, 0}).is_short);
 }
 
+// Its volumes' writes failed, and nothing told that it was full.
+TEST(PoolCapacity, AFullPoolOfOvercommittedVolumesWasNotShort) {
+  PoolShare share{"a", "a", 300, 300};
+  share.beyond_bytes = 700;
+  EXPECT_FALSE(AccountOf({share}, Filesystem(10000, 100), {0, 0}).is_short);
+  const PoolAccount full = AccountOf({share}, Filesystem(10000, 99), {0, 0});
+  EXPECT_TRUE(full.is_short);
+  EXPECT_EQ(full.available_bytes, 99);
+  share.beyond_bytes = 50;
+  EXPECT_FALSE(AccountOf({share}, Filesystem(10000, 50), {0, 0}).is_short) << "all of it fits";
+  share.beyond_bytes = 700;
+  share.is_read_only = true;
+  EXPECT_FALSE(AccountOf({share}, Filesystem(10000, 0), {0, 0}).is_short);
+}
+
 TEST(PoolCapacity, NumbersThatCannotBeAreTakenForTheWorst) {
   constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
   const PoolAccount huge = AccountOf({{"a", "a", kMost, 0}, {"b", "b", kMost, 0}},

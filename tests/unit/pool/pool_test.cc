@@ -338,5 +338,21 @@ TEST_F(PoolTest, APoolThatGetsAnotherNameInTheConfigurationIsTheSameDirectory) {
   EXPECT_TRUE(agent_->volumes->pools()[1]->Open(true, {}).ok());
 }
 
+// What it had promised to them was promised again.
+TEST_F(PoolTest, APoolWithVolumesGotAnotherNameAndForgotWhatItHadPromised) {
+  agent_ = std::make_unique<PoolAgent>(world_);
+  ASSERT_TRUE(agent_->Recover().ok());
+  const std::string id = Must(agent_->volumes->Create(Wish("a"), {})).id;
+  agent_ = std::make_unique<PoolAgent>(world_, std::vector{TestPool("quick")});
+  ExpectNotOpen(agent_->pool().Open(true, {}), Code::kFailedPrecondition,
+                "it is the directory of pool fast, of which volumes or snapshots are on record: "
+                "give it that name back");
+  agent_ = std::make_unique<PoolAgent>(world_);
+  ASSERT_TRUE(agent_->Recover().ok());
+  ASSERT_TRUE(agent_->volumes->Delete(id, /*only_unused=*/false, {}).ok());
+  agent_ = std::make_unique<PoolAgent>(world_, std::vector{TestPool("quick")});
+  EXPECT_TRUE(agent_->pool().Open(true, {}).ok());
+}
+
 }  // namespace
 }  // namespace volumed
