@@ -18,7 +18,9 @@ void SnapshotEngine::SetSettings(const SnapshotSettings& settings) {
     const MutexLock lock(mu_);
     settings_ = settings;
   }
-  CopyNext();
+  std::vector<std::string> domains;
+  for (const auto& [domain, waiting] : to_copy_) domains.push_back(domain);
+  for (const std::string& domain : domains) CopyNext(domain);
 }
 
 SnapshotSettings SnapshotEngine::settings() const {
