@@ -180,7 +180,9 @@ Status CheckSizes(const CopyDevice& request, const std::string& what) {
 
 Result<FileExtent> DoCopyDevice(const CopyDevice& request, const KernelFeatures& features,
                                 const CallOptions& options) {
-  const std::string what = "copy " + request.device + " to " + request.to.Display();
+  const std::string what = request.only_look
+                               ? "look whether " + request.device + " can be copied"
+                               : "copy " + request.device + " to " + request.to.Display();
   FileCopier copier({request.to, request.from_offset, request.bytes_per_second, what}, features,
                     options);
   RETURN_IF_ERROR(copier.Check());

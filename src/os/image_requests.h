@@ -335,11 +335,11 @@ struct CopyFile {
 // and gone on with as by CopyFile, with its progress, rate (zeros count, too) and errors. Besides,
 // not applied: InvalidArgument, unless `bytes` and `from_offset` are whole blocks of 4096 bytes, of
 // which the device's last one may have less, and is filled up with zeros; OutOfRange, if the device
-// has fewer; FailedPrecondition for another device, if something was
-// written, beside readers without `writes`, and, saying who it is, while it is mounted for writing
-// or somebody has it for himself; without `only_look` it is Unavailable if nobody knows who, as it
-// may be another copy. What was written, and who has it beside readers, is asked again at the end,
-// and is maybe applied then. Source: open(2) (O_EXCL, O_DIRECT).
+// has fewer; FailedPrecondition for another device, if something was written, beside readers
+// without `writes`, and, saying who it is, while it is mounted for writing or somebody has it for
+// himself; without `only_look` it is Unavailable if nobody knows who, as it may be another copy.
+// What was written, and who has it beside readers, is asked again at the end, and is maybe applied
+// then. Source: open(2) (O_EXCL, O_DIRECT).
 struct CopyDevice {
   using Answer = FileExtent;
   static constexpr const char* kName = "CopyDevice";

@@ -72,6 +72,28 @@ Status CheckNotOfAPool(const PoolVolumes& volumes, Kernel& kernel, const StaticV
   return CheckNotUnderAPool(volumes, kernel, wish, identity, call);
 }
 
+// Of what is on nobody's record the copies would have its UUID, too, or none: no copy is formatted.
+// What is on the device instead of what is on record is mounted nowhere, nor is a copy of it.
+Status CheckHasItsFilesystem(const PoolVolumeRecord& volume, const DeviceProbe& probe,
+                             const std::string& shown) {
+  const PoolFilesystem& known = volume.filesystem;
+  if (known.type.empty()) {
+    return PoolRefusal(shown +
+                       ", of which it is not on record what filesystem it has: it can be "
+                       "cut once it was mounted");
+  }
+  if (probe.spans_devices) {
+    return PoolRefusal(shown + ", and a part of its " + known.type + " is on another device");
+  }
+  if (probe.fs_type == known.type && probe.identity.uuid == known.uuid) return OkStatus();
+  const std::string there = probe.fs_type.empty()
+                                ? "has none"
+                                : "has " + Quoted(probe.fs_type, kShownListed) + " with UUID " +
+                                      Quoted(probe.identity.uuid, kShownListed);
+  return PoolRefusal(shown + ", which is to have the " + known.type + " with UUID " + known.uuid +
+                     ", and " + there);
+}
+
 // What is mounted from then on, and nothing else; empty of a device without any signature, which is
 // formatted when it is staged first, if it is proven blank by then.
 Result<PoolFilesystem> FilesystemOn(const StaticVolume& wish, const DeviceProbe& probe) {
@@ -137,15 +159,13 @@ Result<std::string> PoolVolumes::PrepareListed(const CutRequest& request, PoolVo
                        ", which no volume of a pool has");
   }
   if (device->block_bytes > 0) source.block_bytes = device->block_bytes;
-  if (source.is_block || !source.filesystem.type.empty()) return device->writes;
-  // What is on nobody's record has a UUID that its copies would have, too.
+  if (source.is_block) return device->writes;
   CallOptions of_device = call;
   of_device.domain = DeviceDomain(source.source);
   ASSIGN_OR_RETURN(const DeviceProbe probe,
                    parts_.kernel.Call(ProbeDevice{device->path}, of_device));
-  if (probe.fs_type.empty()) return device->writes;
-  return PoolRefusal(shown + ", and it is not on record that it has a " + probe.fs_type +
-                     ": it can be cut once it was mounted");
+  RETURN_IF_ERROR(CheckHasItsFilesystem(source, probe, shown));
+  return device->writes;
 }
 
 Result<PoolVolumeRecord> PoolVolumes::TakeStatic(const StaticVolume& wish,

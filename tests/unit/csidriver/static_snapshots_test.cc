@@ -173,6 +173,37 @@ TEST_F(StaticSnapshotsTest, ACloneOfADeviceIsAnImage) {
   EXPECT_THAT(volumes_->Cuts(), IsEmpty()) << "nobody needs it any more";
 }
 
+// It was ready, and nothing that was made of it was ever mounted.
+TEST_F(StaticSnapshotsTest, ADeviceWhoseFilesystemIsAnotherByNowWasCut) {
+  const std::string id = Take();
+  node_.ChangeDevice(kListedDisk, [](FakeDevice& disk) { disk.identity.uuid = "another"; });
+  EXPECT_EQ(CutCode("one", id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("is to have the ext4 with UUID uuid-of-the-disk"));
+  node_.ChangeDevice(kListedDisk, [](FakeDevice& disk) {
+    disk.identity.uuid.clear();
+    disk.fs_type.clear();
+    disk.usage.clear();
+  });
+  EXPECT_EQ(CutCode("one", id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("and has none"));
+  EXPECT_THAT(volumes_->Cuts(), IsEmpty());
+}
+
+// A copy of what reads as blank where it is looked at may have data elsewhere, and was formatted.
+TEST_F(StaticSnapshotsTest, ADeviceWithoutAFilesystemIsCutOnceItWasMounted) {
+  node_.ChangeDevice(kListedDisk, [](FakeDevice& disk) {
+    disk.identity.uuid.clear();
+    disk.fs_type.clear();
+    disk.usage.clear();
+  });
+  const std::string id = Take();
+  EXPECT_EQ(CutCode("one", id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("it can be cut once it was mounted"));
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(CutCode("one", id), StatusCode::OK) << message_;
+}
+
 TEST_F(StaticSnapshotsTest, OfAnotherBackendNothingIsMadeOfADevice) {
   const std::string id = Take();
   ::csi::v1::CreateVolumeRequest request = CloneRequest("clone", id, kDiskBytes);
