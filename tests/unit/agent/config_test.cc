@@ -525,7 +525,7 @@ TEST(Config, ANodeNameIsWrittenInLowerCaseAndCheckedAsKubernetesDoes) {
   EXPECT_EQ(named("")->node_name, "");
   for (const char* bad : {"my_host", "-n", "a/b", "n 1"}) {
     ASSERT_FALSE(named(bad).ok()) << bad;
-    EXPECT_NE(named(bad).error().message().find("node-name: '"), std::string::npos)
+    EXPECT_NE(named(bad).error().message().find("node-name: \""), std::string::npos)
         << named(bad).error().message();
   }
 }

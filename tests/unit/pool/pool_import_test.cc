@@ -262,6 +262,15 @@ TEST_F(PoolImportTest, ADirectoryStaysWhereItIsAndGetsALocalPersistentVolume) {
   EXPECT_THAT(Refused("/opt/local-path/pvc-1", "", 10), HasSubstr("more than the size"));
 }
 
+TEST_F(PoolImportTest, ADirectoryHadTheSizeOfWhatItHoldsAndNobodySaidSo) {
+  world_.kernel.AddFile("/opt/local-path/pvc-1/data", "x");
+  const auto notes = [this](int64_t bytes) {
+    return NotesOf(Must(Look("/opt/local-path/pvc-1", "", bytes)));
+  };
+  EXPECT_THAT(notes(0), HasSubstr("--size says a larger one"));
+  EXPECT_THAT(notes(64 * kMiB), ::testing::Not(HasSubstr("--size")));
+}
+
 TEST_F(PoolImportTest, ADirectoryThatIsMountedElsewhereOrHasAMountOrAMarkIsRefused) {
   world_.kernel.AddDirectory("/opt/a/inside");
   world_.kernel.AddDirectory("/opt/b");
