@@ -228,10 +228,10 @@ void CheckPoolNames(const Config& config, Problems& problems) {
 void CheckNames(const Config& config, Problems& problems) {
   for (const auto& [key, value] : config.node_labels) {
     if (const auto broken = rules::kQualifiedName.broken(key)) {
-      problems.push_back("node-labels: " + Quoted(key) + ": " + *broken);
+      problems.push_back("node-labels: " + *broken);
     }
     if (const auto broken = rules::kLabelValue.broken(value)) {
-      problems.push_back("node-labels: " + key + ": " + Quoted(value) + ": " + *broken);
+      problems.push_back("node-labels: " + key + ": " + *broken);
     }
   }
   // Source: kubernetes pkg/kubeapiserver/options/authentication.go (service-account-issuer).

@@ -35,7 +35,7 @@ Result<std::pair<std::string, std::string>> ParseNamed(const std::string& value,
   }
   std::string name = value.substr(0, equals);
   if (const auto reason = rules::kDnsLabel.broken(name)) {
-    return InvalidValue("'" + name + "' " + *reason);
+    return InvalidValue(*reason);
   }
   return std::pair(std::move(name), value.substr(equals + 1));
 }
@@ -157,7 +157,7 @@ Result<std::string> ParseNodeName(const ConfigValue& values) {
   name = NormalNodeName(std::move(name));
   if (name.empty()) return name;
   if (const auto reason = rules::kDnsSubdomain.broken(name)) {
-    return InvalidValue("'" + name + "' " + *reason);
+    return InvalidValue(*reason);
   }
   return name;
 }

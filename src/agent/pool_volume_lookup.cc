@@ -9,6 +9,7 @@
 #include "agent/control_backend.h"
 #include "agent/snapshot_backend.h"
 #include "base/strings.h"
+#include "operation/volume_state.h"
 #include "pool/pool_id.h"
 #include "pool/pool_operations.h"
 #include "volumemanager/claims/provisioning.h"
@@ -71,6 +72,14 @@ Result<std::string> FindPoolVolume(const ControlBackend& backend, const std::str
                                                 ", and it is no id of a pool's volume");
 }
 
+std::string ShownPoolVolumeUser(std::string who_has) {
+  if (who_has.starts_with("pod ")) return who_has;
+  const std::string_view staged = VolumeStateName(VolumeState::kDeviceMounted);
+  if (who_has.find(staged) != std::string::npos) return "this node, where it is staged";
+  if (who_has.ends_with(',')) who_has.pop_back();
+  return who_has;
+}
+
 PoolVolumeHolders::PoolVolumeHolders(const ControlBackend& backend) : backend_(backend) {
   for (const auto& volume : backend.catalog.PersistentVolumes()) {
     const std::string id = PoolIdOf(*volume, backend.snapshots->pools);
@@ -111,7 +120,7 @@ PoolVolumeHolding PoolVolumeHolders::Of(const PoolVolumeRecord& volume) const {
     add("pod " + volume.inline_use.pod_namespace + "/" + volume.inline_use.pod_name);
   }
   const std::string here = backend_.manager.pods().WhoHas(PoolDeviceName(volume.id));
-  if (!here.empty()) add(here.starts_with("pod ") ? here : "this node, where it is staged");
+  if (!here.empty()) add(ShownPoolVolumeUser(here));
   for (const PoolLease& lease : volume.leases) add("node " + lease.node);
   return holding;
 }

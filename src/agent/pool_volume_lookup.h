@@ -23,6 +23,10 @@ struct ControlBackend;
 Result<std::string> FindPoolVolume(const ControlBackend& backend, const std::string& name_space,
                                    const std::string& volume);
 
+// How who has the device of a pool's volume (PodQueries::WhoHas) is shown: "pod shop/web", or what
+// the node has of it. Pure.
+std::string ShownPoolVolumeUser(std::string who_has);
+
 // Who has a volume.
 struct PoolVolumeHolding {
   std::string persistent_volume{};  // the first that names it; empty: none does

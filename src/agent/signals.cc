@@ -37,7 +37,7 @@ void Signals::ReadAll() {
   while (::read(descriptor_.get(), &info, sizeof(info)) == sizeof(info)) {
     if (info.ssi_signo == SIGHUP) {
       handlers_.reload();
-    } else {
+    } else if (!std::exchange(stops_, true)) {
       handlers_.stop();
     }
   }

@@ -11,7 +11,8 @@
 namespace volumed {
 
 // Called on the control thread, once for each signal; signals of one number that come together may
-// be one.
+// be one. `stop` is called once, however many ask for it: whoever ends a group of processes sends
+// it to each, and its head as well.
 struct SignalHandlers {
   std::function<void()> stop;    // SIGTERM, SIGINT
   std::function<void()> reload;  // SIGHUP
@@ -35,6 +36,7 @@ class Signals {
   const Descriptor descriptor_;
   EventLoop& loop_;
   const SignalHandlers handlers_;
+  bool stops_ = false;  // that was told
 };
 
 }  // namespace volumed

@@ -1,5 +1,6 @@
 // SnapshotBackend: the pools of this node and their snapshots, as the handlers of the control API
-// work on them. SnapshotObservers: who wants to know of changes of snapshots, for a while.
+// work on them. SnapshotObservers: who wants to know of changes of snapshots, for a while. And the
+// snapshot that a person means, who names it by its id.
 #pragma once
 
 #include <cstdint>
@@ -55,5 +56,19 @@ struct SnapshotBackend {
   SnapshotObservers& observers;
   VolumeOperations& operations;
 };
+
+// Before the names of what is made by hand. No name of an object has a colon, so that neither a
+// claim's volume nor another's snapshot is ever taken for it.
+inline constexpr char kByHand[] = "hand:";
+
+// NotFound, not applied: there is no snapshot of this id. It says the id of the one that has this
+// name, as `snapshot create --name` was given it or as it is shown. Threads: any. Blocks: never.
+Error NoSuchSnapshot(const SnapshotMaker& maker, const std::string& id);
+
+// Deletes one for a person, who wants to know when there is none. Threads: the control thread,
+// where `done` is called. Blocks: never. Errors: NotFound, not applied; those of
+// SnapshotObjects::CheckNotHad and of SnapshotEngine::Delete.
+void DeleteSnapshotByHand(const SnapshotBackend& snapshots, const std::string& id,
+                          const SnapshotEngine::Done& done);
 
 }  // namespace volumed

@@ -15,10 +15,6 @@
 namespace volumed {
 namespace {
 
-// Before the names of what is made by hand. No name of an object has a colon, so that neither a
-// claim's volume nor another's snapshot is ever taken for it.
-constexpr const char* kByHand = "hand:";
-
 Error NoSnapshots() {
   return Error::NotApplied(Code::kUnavailable, "this agent has no pools and no snapshots");
 }
@@ -79,27 +75,34 @@ Status HandleGetSnapshots(ControlBackend& backend, const v1::GetSnapshotsRequest
 void HandleDeleteSnapshot(const DeleteSnapshotCall& call) {
   call.backend.scheduler.Post([call] {
     if (call.backend.snapshots == nullptr) return call.Finish(NoSnapshots());
-    const std::string& id = call.request.id();
-    const Status may = call.backend.snapshots->objects.CheckNotHad(id);
-    if (!may.ok()) return call.Finish(may);
-    call.backend.snapshots->maker.Delete(id, [call](const Status& done) { call.Finish(done); });
+    DeleteSnapshotByHand(*call.backend.snapshots, call.request.id(),
+                         [call](const Status& done) { call.Finish(done); });
   });
 }
 
 void HandleCancelSnapshot(const CancelCall& call) {
   call.backend.scheduler.Post([call] {
     if (call.backend.snapshots == nullptr) return call.Finish(NoSnapshots());
-    call.backend.snapshots->maker.Cancel(call.request.id(),
-                                         [call](const Status& done) { call.Finish(done); });
+    SnapshotMaker& maker = call.backend.snapshots->maker;
+    maker.Cancel(call.request.id(), [call, &maker](const Status& done) {
+      const bool is_unknown = !done.ok() && done.error().code() == Code::kNotFound;
+      call.Finish(is_unknown ? NoSuchSnapshot(maker, call.request.id()) : done);
+    });
   });
 }
 
 // ---- a new volume of a snapshot -----------------------------------------------------------------
 
-Result<PoolVolumeWish> RestoreWish(const PoolServed& pools,
+Result<PoolVolumeWish> RestoreWish(const SnapshotBackend& snapshots,
                                    const v1::RestoreSnapshotRequest& request) {
   RETURN_IF_ERROR(CheckHandName(request.name()));
-  ASSIGN_OR_RETURN(const PoolCutRecord cut, pools.volumes.FindCut(request.id()));
+  const PoolServed& pools = snapshots.pools;
+  const Result<PoolCutRecord> found = pools.volumes.FindCut(request.id());
+  if (!found.ok() && found.error().code() == Code::kNotFound) {
+    return NoSuchSnapshot(snapshots.maker, request.id());
+  }
+  if (!found.ok()) return found.error();
+  const PoolCutRecord& cut = *found;
   if (request.size_bytes() > 0) RETURN_IF_ERROR(CheckHoldsCut(cut, request.size_bytes()));
   PoolVolumeWish wish;
   wish.name = kByHand + request.name();
@@ -130,7 +133,7 @@ void HandleRestoreSnapshot(const RestoreCall& call) {
   call.backend.scheduler.Post([call] {
     if (call.backend.snapshots == nullptr) return call.Finish(NoSnapshots());
     SnapshotBackend& snapshots = *call.backend.snapshots;
-    Result<PoolVolumeWish> wish = RestoreWish(snapshots.pools, call.request);
+    Result<PoolVolumeWish> wish = RestoreWish(snapshots, call.request);
     if (!wish.ok()) return call.Finish(wish.error());
     CreatePoolVolume create(snapshots.pools, *std::move(wish));
     // What it has waited for is over: a person asks.

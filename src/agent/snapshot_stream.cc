@@ -23,7 +23,7 @@ Status SnapshotStream::Begin() {
   }
   interval_ = std::chrono::milliseconds(asked);
   if (!backend().snapshots->maker.Find(request_.id())) {
-    return Error::NotApplied(Code::kNotFound, "there is no snapshot " + request_.id());
+    return NoSuchSnapshot(backend().snapshots->maker, request_.id());
   }
   observer_ = backend().snapshots->observers.Add([this](const std::string& id) {
     if (id == request_.id()) Send();

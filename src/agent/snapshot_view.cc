@@ -47,6 +47,7 @@ void EncodePool(const PoolFacts& facts, v1::Pool* out) {
     out->set_reason(state.ok() ? facts.seen.state.error().message() : state.error().message());
   }
   if (!facts.seen.account) return;
+  out->set_capacity_bytes(facts.seen.account->capacity_bytes);
   out->set_promised_bytes(facts.seen.account->promised_bytes);
   out->set_outstanding_bytes(facts.seen.account->outstanding_bytes);
   out->set_free_bytes(facts.seen.account->free_bytes);

@@ -185,6 +185,10 @@ std::string CheckNoun(const std::string& word) {
 
 struct DescribeWords {
   std::string kind, name;
+
+  void Check() const {
+    if (name.empty() && kind.find('/') == std::string::npos) throw CLI::RequiredError("name");
+  }
 };
 
 // POD/VOLUME in its two halves; without a slash the volume is empty, which the agent refuses.
@@ -220,8 +224,15 @@ ExitCode DescribeSnapshot(const CliContext& context, const std::string& id) {
   return kExitOk;
 }
 
+// KIND/NAME as kubectl takes it, in its two halves.
+DescribeWords InTwoWords(const DescribeWords& words) {
+  if (!words.name.empty()) return words;
+  const size_t slash = words.kind.find('/');
+  return {words.kind.substr(0, slash), words.kind.substr(slash + 1)};
+}
+
 ExitCode RunDescribe(const CliContext& context, const DescribeWords& words) {
-  const auto& [kind, name] = words;
+  const auto [kind, name] = InTwoWords(words);
   if (kDriverNoun.Means(kind)) return DescribeDriver(context, name);
   if (kSnapshotNoun.Means(kind)) return DescribeSnapshot(context, name);
   v1::DescribeRequest request;
@@ -232,7 +243,14 @@ ExitCode RunDescribe(const CliContext& context, const DescribeWords& words) {
   v1::DescribeResponse response;
   Client client(context.socket, context.timeout);
   const grpc::Status status = client.Call(&Stub::Describe, request, &response);
-  if (!status.ok()) return ReportFailure(status, context.socket);
+  if (!status.ok()) {
+    const ExitCode code = ReportFailure(status, context.socket);
+    if (code == kExitUsage) {
+      std::cerr << "KIND is one of " << KindNames(false)
+                << "; pools and their volumes are shown by `get`\n";
+    }
+    return code;
+  }
   if (IsForPrograms(context.format)) {
     PrintMessage(response, context.format, std::cout);
   } else {
@@ -260,8 +278,8 @@ void AddObjectVerbs(const Verbs& verbs) {
       "describe", "show all that is known of one object",
       [](CLI::App& verb, DescribeWords& words) {
         verb.add_option("kind", words.kind, KindNames(false))->required()->type_name("KIND");
-        verb.add_option("name", words.name, "name; a pod's uid; for a volume POD/VOLUME")
-            ->required()
+        verb.add_option("name", words.name,
+                        "name; a pod's uid; for a volume POD/VOLUME; or KIND/NAME in one word")
             ->type_name("NAME");
       },
       RunDescribe);

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/strings.h"
+#include "kube/about_object.h"
 
 namespace volumed {
 namespace {
@@ -31,6 +32,12 @@ Status CheckValue(const std::string& key, const std::string& value) {
           " bytes, or has a line break, a control character or blanks at its ends");
 }
 
+// Its owner acts, and the disk is tried again once it has changed.
+Error AboutSecret(const Error& error, const SecretObject& secret) {
+  return AboutObject(error,
+                     {ObjectKind::kSecret, secret.metadata.name_space, secret.metadata.name});
+}
+
 std::string FileNameOf(const std::string& portal) {
   const PortalParts parts = SplitPortal(portal);
   return parts.address + "," + parts.port;
@@ -46,13 +53,16 @@ Result<ChapSettings> ChapSettingsOf(const SecretObject& secret, ChapUse use) {
   for (const char* name : kChapKeys) {
     const auto found = secret.data.find(prefix + name);
     if (found == secret.data.end()) continue;
-    RETURN_IF_ERROR(CheckValue(found->first, found->second.Reveal()));
+    const Status fits = CheckValue(found->first, found->second.Reveal());
+    if (!fits.ok()) return AboutSecret(fits.error(), secret);
     has_password = has_password || std::string_view(name) == "password";
     settings.emplace_back(found->first, found->second);
   }
   if (has_password) return settings;
-  return Error::NotApplied(Code::kInvalidArgument, "iscsi: secret " + secret.metadata.name +
-                                                       " has no key " + prefix + "password");
+  return AboutSecret(
+      Error::NotApplied(Code::kInvalidArgument, "iscsi: secret " + secret.metadata.name +
+                                                    " has no key " + prefix + "password"),
+      secret);
 }
 
 Secret<std::string> WithSettings(const std::string& record, const ChapSettings& settings) {

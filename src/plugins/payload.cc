@@ -22,16 +22,18 @@ PayloadFile MakeFileOf(const std::string& path, Secret<std::string> content, int
       .path = path, .content = std::move(content), .mode = static_cast<uint32_t>(mode), .uid = {}};
 }
 
-// The keys of an object as files. `find` answers the content of a key, if there is one.
+// The keys of an object as files. `find` answers the content of a key, if there is one. The text of
+// a missing key is kubelet's, and behind it stands which object it is, as kubelet does not say.
 template <typename Find>
 Result<Payload> MapItems(const std::vector<KeyToPath>& items, int32_t default_mode, bool optional,
-                         const std::string& missing_key_text, const Find& find) {
+                         const std::string& missing_key_text, const std::string& of_object,
+                         const Find& find) {
   Payload files;
   for (const KeyToPath& item : items) {
     std::optional<Secret<std::string>> content = find(item.key);
     if (!content) {
       if (optional) continue;
-      return Error::NotApplied(Code::kNotFound, missing_key_text + item.key);
+      return Error::NotApplied(Code::kNotFound, missing_key_text + item.key + of_object);
     }
     files[item.path] = MakeFileOf(item.path, std::move(*content), item.mode.value_or(default_mode));
   }
@@ -132,7 +134,8 @@ Result<Payload> CollectSecret(const PayloadContext& context, const std::string& 
   }
   const auto& data = (*secret)->data;
   if (!items.empty()) {
-    return MapItems(items, context.default_mode, optional, "references non-existent secret key: ",
+    return MapItems(items, context.default_mode, optional,
+                    "references non-existent secret key: ", ", of secret \"" + name + "\"",
                     [&data](const std::string& key) -> std::optional<Secret<std::string>> {
                       const auto found = data.find(key);
                       if (found == data.end()) return std::nullopt;
@@ -157,16 +160,17 @@ Result<Payload> CollectConfigMap(const PayloadContext& context, const std::strin
   const StringMap& data = (*config_map)->data;
   const StringMap& binary_data = (*config_map)->binary_data;
   if (!items.empty()) {
-    return MapItems(items, context.default_mode, optional,
-                    "configmap references non-existent config key: ",
-                    [&](const std::string& key) -> std::optional<Secret<std::string>> {
-                      for (const StringMap* map : {&data, &binary_data}) {
-                        if (const auto found = map->find(key); found != map->end()) {
-                          return Secret<std::string>(found->second);
-                        }
-                      }
-                      return std::nullopt;
-                    });
+    return MapItems(
+        items, context.default_mode, optional,
+        "configmap references non-existent config key: ", ", of configmap \"" + name + "\"",
+        [&](const std::string& key) -> std::optional<Secret<std::string>> {
+          for (const StringMap* map : {&data, &binary_data}) {
+            if (const auto found = map->find(key); found != map->end()) {
+              return Secret<std::string>(found->second);
+            }
+          }
+          return std::nullopt;
+        });
   }
   Payload files;
   for (const StringMap* map : {&data, &binary_data}) {

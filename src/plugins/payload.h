@@ -44,7 +44,8 @@ struct CollectedPayload {
 // The files of one object. With `items`, only those keys, under their paths; otherwise every key.
 // Threads: any. Blocks: never.
 // Errors, all not applied: NotFound `secret "x" not found`, unless it is optional (no files then);
-// NotFound "references non-existent secret key: k", unless it is optional (left out then);
+// NotFound `references non-existent secret key: k, of secret "x"`, unless it is optional (left out
+// then);
 // Unavailable until every source has delivered, also for optional ones, since the object may still
 // come.
 Result<Payload> CollectSecret(const PayloadContext& context, const std::string& name,

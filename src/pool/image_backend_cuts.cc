@@ -69,7 +69,8 @@ Result<MadeCut> ImageBackend::PromiseCopy(const CutWish& wish, const CallOptions
   if (wish.mounted) {
     return CannotBeCut(wish,
                        "it is mounted for writing, and its content is to be copied, as the "
-                       "pool's filesystem or the parameter \"snapshots\" has it");
+                       "pool's filesystem or the parameter \"snapshots\" has it: end its pods "
+                       "first");
   }
   if (wish.source.is_block) {
     ASSIGN_OR_RETURN(const bool has_device, HasDevice(source, call));
@@ -107,7 +108,10 @@ Error ImageBackend::WhyNotCut(const std::vector<CutWish>& wishes, const CutFroze
   if (!error.maybe_applied() && CannotShare(error)) {
     const auto mounted = std::find_if(wishes.begin(), wishes.end(),
                                       [](const CutWish& wish) { return wish.mounted.has_value(); });
-    return CannotBeCut(*mounted, "it is mounted for writing, and " + error.message());
+    return CannotBeCut(*mounted, "it is mounted for writing, and " + error.message() +
+                                     "; where files share no blocks, as on ext4, a volume is "
+                                     "copied while nobody has it: end its pods first, or have it "
+                                     "in a pool on xfs or btrfs");
   }
   if (!error.maybe_applied()) return error;
   for (const FreezePoint& point : request.freeze) {

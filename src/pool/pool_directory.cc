@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/strings.h"
 
@@ -45,11 +46,12 @@ Result<std::string> FindPoolDirectory(Kernel& kernel, const std::string& path,
     }
     const SafePath next{found, name, Resolve::kNoSymlinks};
     ASSIGN_OR_RETURN(const FileInfo info, kernel.Call(Stat{.path = next}, call));
+    std::string there = (found == "/" ? "" : found) + "/" + name;
     if (info.type == FileType::kMissing) {
-      return Error::FromErrno(ENOENT, "look for " + next.Display(), Outcome::kNotApplied);
+      return Error::FromErrno(ENOENT, "look for " + there, Outcome::kNotApplied);
     }
     if (info.type != FileType::kSymlink) {
-      found = (found == "/" ? "" : found) + "/" + name;
+      found = std::move(there);
       continue;
     }
     if (++links > kMostLinks) {

@@ -104,6 +104,19 @@ Status CheckNotUsed(Kernel& kernel, const IdentifiedDevice& device, const CallOp
   return ImportRefusal("the node of " + device.path + " is bound at " + places.front());
 }
 
+// A listed device has a volume already, whose PersistentVolume an import of its handle prints.
+Status CheckNotListed(const ImportParts& parts, const std::string& path,
+                      const std::string& stable_id) {
+  if (stable_id.empty()) return OkStatus();
+  for (const PoolVolumeRecord& volume : parts.volumes.All()) {
+    if (volume.backend != PoolBackendKind::kStatic || volume.source_identity != stable_id) continue;
+    return ImportRefusal(path + " is a volume already, as one of static-volumes: " + volume.id +
+                         "; import " + parts.driver + "^" + volume.id +
+                         " for its PersistentVolume");
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status LookAtImported(Kernel& kernel, const std::string& device, ImportPlan& plan,
@@ -168,8 +181,12 @@ Result<ImportPlan> PlanDeviceImport(const ImportParts& parts, const ImportReques
   }
   ASSIGN_OR_RETURN(const IdentifiedDevice device,
                    parts.kernel.Call(IdentifyDevice{.path = HostPath(request.source)}, call));
-  if (!device.facts.identity.stable_id.starts_with(kLogicalVolumeId)) {
-    return ImportRefusal(request.source + " is no logical volume of LVM");
+  const std::string& stable_id = device.facts.identity.stable_id;
+  RETURN_IF_ERROR(CheckNotListed(parts, request.source, stable_id));
+  if (!stable_id.starts_with(kLogicalVolumeId)) {
+    return ImportRefusal(request.source +
+                         " is no logical volume of LVM: any other device becomes a volume by "
+                         "being listed in the configuration, as one of static-volumes");
   }
   if (IsOfAPool(request.source)) {
     return ImportRefusal(request.source +

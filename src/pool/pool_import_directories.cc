@@ -156,6 +156,11 @@ Result<ImportPlan> PlanDirectory(const ImportParts& parts, const ImportRequest& 
   plan.notes.emplace_back(
       "whoever has made it (local-path, hostpath) may still delete it: see that nothing of his "
       "names it any more");
+  if (request.size_bytes == 0) {
+    plan.notes.emplace_back(
+        "its size is what it holds now, rounded up, and no claim that asks for more gets it: "
+        "--size says a larger one");
+  }
   PlanLocalVolume(parts, source.path, plan);
   return plan;
 }

@@ -7,6 +7,7 @@
 #include "base/printable_text.h"
 #include "kube/digest.h"
 #include "mounter/mount_refs.h"
+#include "pool/known_pools.h"
 #include "pool/owned_files.h"
 #include "pool/pool_directory.h"
 #include "pool/pool_import_parts.h"
@@ -112,7 +113,7 @@ Status CheckSharesBlocks(const ImportedPath& source) {
       Code::kUnimplemented,
       source.path + " lies on a filesystem of type " + type +
           ", where two files share no blocks: an image there becomes no volume without being "
-          "copied");
+          "copied: copy it to the filesystem of a pool on xfs or btrfs, and import that file");
 }
 
 Status CheckImageFits(const ImportedPath& source, const ImportPlan& plan, int64_t bytes) {
@@ -150,10 +151,11 @@ Result<ImportPlan> PlanImage(const ImportParts& parts, const ImportRequest& requ
                              .filesystem = plan.filesystem};
   plan.deed = "it becomes a volume of pool " + pool->name() +
               " that shares its blocks: nothing is copied, and the file stays as it is";
-  plan.notes.push_back(
-      "the file stays, with a filesystem of the same UUID: remove it once the volume is in use, "
-      "and "
-      "mount it never beside that");
+  plan.notes.emplace_back(
+      plan.is_block ? "the file stays, and no write to the volume reaches it: remove it once the "
+                      "volume is in use"
+                    : "the file stays, with a filesystem of the same UUID: remove it once the "
+                      "volume is in use, and mount it never beside that");
   PlanPoolVolume(parts, "", plan);
   return plan;
 }
@@ -167,9 +169,7 @@ std::string ImportNameOf(const StorageObject& object) {
 
 Result<const Pool*> PoolOfImported(const ImportParts& parts, const ImportRequest& request,
                                    const ImportedPath& source, const CallOptions& call) {
-  Status why = Error::NotApplied(Code::kNotFound, request.pool.empty()
-                                                      ? "this node has no pool"
-                                                      : "this node has no pool " + request.pool);
+  Status why = NoSuchPool(parts.volumes.pools(), request.pool);
   for (const auto& pool : parts.volumes.pools()) {
     if (!request.pool.empty() && pool->name() != request.pool) continue;
     why = pool->state();

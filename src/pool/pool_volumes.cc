@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/printable_text.h"
+#include "pool/known_pools.h"
 #include "pool/pool_volumes_parts.h"
 #include "pool/static_export.h"
 #include "volume/nfs_export.h"
@@ -73,12 +74,9 @@ Pool* PoolVolumes::PoolFor(const PoolParameters& parameters) const {
 }
 
 Result<Pool*> PoolVolumes::OpenPoolFor(const PoolParameters& parameters) const {
-  if (pools_.empty()) return Error::NotApplied(Code::kNotFound, "this node has no pool");
+  if (pools_.empty()) return NoSuchPool(pools_, "");
   Pool* const pool = PoolFor(parameters);
-  if (pool == nullptr) {
-    return Error::NotApplied(Code::kNotFound,
-                             "this node has no pool " + Quoted(parameters.pool, kShownBytes));
-  }
+  if (pool == nullptr) return NoSuchPool(pools_, parameters.pool);
   RETURN_IF_ERROR(pool->state());
   return pool;
 }

@@ -74,8 +74,10 @@ Result<PoolVolumes::Taken> PoolVolumes::TakeLeasePlace(const std::string& id,
     if (row == volumes_.end() || !HasLeaseOf(row->second, node)) ++count;
   }
   if (node_limit > 0 && count >= node_limit) {
-    return Error::NotApplied(Code::kResourceExhausted, "the node has " + std::to_string(count) +
-                                                           " volumes, and gets no more");
+    return Error::NotApplied(Code::kResourceExhausted,
+                             "the node has " + std::to_string(count) +
+                                 " volumes, and gets no more: csi-max-volumes is " +
+                                 std::to_string(node_limit));
   }
   taken_.insert(LeaseKey(node, id));
   return Taken(*this, {LeaseKey(node, id)});

@@ -264,6 +264,12 @@ VolumeSnapshot SnapshotObjects::Shown(const VolumeSnapshot& snapshot) const {
   const bool goes_with_it =
       content != nullptr && content->spec.deletion_policy == SnapshotDeletionPolicy::kDelete;
   if (goes_with_it) shown.metadata.finalizers.emplace_back(kSnapshotBoundProtection);
+  // The default class that was taken, as the snapshot controller writes it into the object.
+  const bool has_class = shown.spec.volume_snapshot_class_name.has_value();
+  const bool is_made_here = shown.spec.volume_snapshot_content_name.empty();
+  if (!has_class && is_made_here && content != nullptr) {
+    shown.spec.volume_snapshot_class_name = content->spec.volume_snapshot_class_name;
+  }
   return shown;
 }
 

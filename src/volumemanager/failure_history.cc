@@ -1,5 +1,9 @@
 #include "volumemanager/failure_history.h"
 
+#include <optional>
+#include <string_view>
+
+#include "base/strings.h"
 #include "kube/about_object.h"
 #include "operation/unrecorded_mounts.h"
 #include "volume/driver_domain.h"
@@ -17,13 +21,19 @@ void NoteFailure(std::optional<FailureHistory>& history, const OperationFailure&
 
 namespace {
 
-// Who has what the error says is missing, or runs what it says is away; empty if it says neither.
+// What an error about a Secret says before the secret's name (ObjectKey's ToString()).
+constexpr std::string_view kSecretSubject = "Secret ";
+
+// Who has what the error says is missing or wrong, or runs what it says is away; empty if it says
+// none of these.
 std::string NamedToAct(const Error& error) {
+  const bool is_wrong = error.code() == Code::kNotFound || error.code() == Code::kInvalidArgument;
   if (error.IsAbout(kDriverAway)) return kWhoeverRunsTheDriver;
   if (error.IsAbout(kAttacherAway)) return "its driver's attacher; an administrator, if none runs";
   for (const std::string& subject : error.about()) {
-    if (!subject.starts_with(kMissingSecret)) continue;
-    return "the owner of secret " + subject.substr(kMissingSecret.size());
+    std::optional<std::string_view> secret = StripPrefix(subject, kMissingSecret);
+    if (!secret && is_wrong) secret = StripPrefix(subject, kSecretSubject);
+    if (secret) return "the owner of secret " + std::string(*secret);
   }
   return "";
 }

@@ -1,8 +1,10 @@
 #include "volumemanager/views/pod_queries.h"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
+#include "base/strings.h"
 #include "volume/driver_domain.h"
 #include "volumemanager/actual_state_of_world.h"
 #include "volumemanager/adopted_pods.h"
@@ -20,6 +22,12 @@ namespace {
 template <typename Volume>
 std::string FullPluginNameOf(const Volume& volume) {
   return GetFullQualifiedPluginName(volume.plugin_name, volume.driver_domain);
+}
+
+std::string_view WithoutFullStop(std::string_view sentence) {
+  sentence = TrimSpace(sentence);
+  if (sentence.ends_with('.')) sentence.remove_suffix(1);
+  return sentence;
 }
 
 }  // namespace
@@ -177,13 +185,16 @@ PodView PodQueries::BuildDeleted(const Pod& pod) const {
   problem.step = kDeletedStep;
   const PodTombstone& tombstone = *parts_.tombstones.Find(pod.uid());
   const std::string file = tombstone.identity.file.empty() ? "a source" : tombstone.identity.file;
-  problem.message =
-      tombstone.evicted.empty() ? "it was deleted by command" : "it was " + tombstone.evicted;
+  const bool is_evicted = !tombstone.evicted.empty();
+  // Kubelet's words end a sentence, which goes on here.
+  problem.message = is_evicted ? "it was " + std::string(WithoutFullStop(tombstone.evicted))
+                               : "it was deleted by command";
   const std::optional<ObjectStanding> standing = parts_.catalog.StandingOf(
       {ObjectKind::kPod, tombstone.identity.name_space, tombstone.identity.name});
   switch (standing ? standing->presence : ObjectPresence::kPresent) {
     case ObjectPresence::kPresent:
-      problem.message += " and " + file + " still has it";
+      problem.message += (is_evicted ? "; " : " and ") + file + " still has it";
+      if (is_evicted) problem.message += ": taken out there and put there anew, it comes back";
       problem.who_must_act =
           "the owner of its manifest: remove it there; put there anew after removal-settle, it "
           "comes back";

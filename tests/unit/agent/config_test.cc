@@ -222,6 +222,13 @@ TEST_F(ConfigTest, PoolsKeepTheOrderInWhichTheyAreGiven) {
   EXPECT_EQ(LoadText("pool: [one=/srv/z]\n")->pools, (Pools{{"one", "/srv/z"}}));
 }
 
+TEST_F(ConfigTest, ANameThatIsNoneWasSaidTwiceInOneLine) {
+  const std::string pool = LoadText("pool: {Main: /srv/a}\n").error().message();
+  EXPECT_NE(pool.find("pool: \"Main\" is not a DNS-1123 label"), std::string::npos) << pool;
+  const std::string node = LoadText("node-name: a_b\n").error().message();
+  EXPECT_NE(node.find("node-name: \"a_b\" is not a DNS-1123"), std::string::npos) << node;
+}
+
 TEST_F(ConfigTest, APoolMayHaveAThinPool) {
   const auto loaded = LoadText("pool: {fast: /srv/a, big: /srv/b}\npool-lvm: {fast: vg0/thin}\n");
   ASSERT_TRUE(loaded.ok()) << loaded.error().message();
@@ -518,7 +525,7 @@ TEST(Config, ANodeNameIsWrittenInLowerCaseAndCheckedAsKubernetesDoes) {
   EXPECT_EQ(named("")->node_name, "");
   for (const char* bad : {"my_host", "-n", "a/b", "n 1"}) {
     ASSERT_FALSE(named(bad).ok()) << bad;
-    EXPECT_NE(named(bad).error().message().find("node-name: '"), std::string::npos)
+    EXPECT_NE(named(bad).error().message().find("node-name: \""), std::string::npos)
         << named(bad).error().message();
   }
 }

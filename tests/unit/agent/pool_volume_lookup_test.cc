@@ -7,6 +7,8 @@
 #include <optional>
 
 #include "agent/delete_commands.h"
+#include "agent/snapshot_view.h"
+#include "operation/volume_state.h"
 #include "pool/pool_id.h"
 #include "unit/agent/snapshot_backend_fixture.h"
 
@@ -58,6 +60,11 @@ class PoolVolumeLookupTest : public SnapshotBackendTest {
            ", namespace: shop, uid: c1}\nspec: {accessModes: [ReadWriteOnce], storageClassName: "
            "\"\", volumeName: \"" +
            volume + "\", resources: {requests: {storage: 16Mi}}}\n";
+  }
+  v1::Pool EncodedPool(const PoolGlance& seen) {
+    v1::Pool out;
+    EncodePool({*volumes_->pools().front(), 0, 0, seen}, &out);
+    return out;
   }
   Status MayDelete() { return CheckPoolVolumeIsFree(*backend_, volume_.id); }
   std::string Found(const std::string& volume, const std::string& name_space = "") {
@@ -178,6 +185,27 @@ TEST_F(PoolVolumeLookupTest, ADeletedPersistentVolumeThatNoClaimHadSaysThatItsDa
     Deliver("");
     Settle();
   }
+}
+
+// The metric had a number, and `get pools` a dash.
+TEST_F(PoolVolumeLookupTest, AMeasuredPoolWithoutAConfiguredCapacityWasShownWithoutOne) {
+  EXPECT_EQ(EncodedPool({}).capacity_bytes(), 0) << "it was never measured";
+  PoolGlance seen;
+  seen.account.emplace();
+  seen.account->capacity_bytes = int64_t{4} << 30;
+  EXPECT_EQ(EncodedPool(seen).capacity_bytes(), int64_t{4} << 30);
+}
+
+// A volume that a pod could not mount was said to be staged.
+TEST_F(PoolVolumeLookupTest, AVolumeThatIsMountedNowhereWasSaidToBeStaged) {
+  const auto shown = [](VolumeState state) {
+    return ShownPoolVolumeUser("this node, where its device is " +
+                               std::string(VolumeStateName(state)) + ",");
+  };
+  EXPECT_EQ(shown(VolumeState::kAttached), "this node, where its device is Attached");
+  EXPECT_EQ(shown(VolumeState::kMountingDevice), "this node, where its device is MountingDevice");
+  EXPECT_EQ(shown(VolumeState::kDeviceMounted), "this node, where it is staged");
+  EXPECT_EQ(ShownPoolVolumeUser("pod shop/DeviceMounted"), "pod shop/DeviceMounted");
 }
 
 }  // namespace

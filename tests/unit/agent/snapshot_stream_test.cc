@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <optional>
+
 #include "unit/agent/snapshot_backend_fixture.h"
 
 namespace volumed {
@@ -60,6 +62,29 @@ TEST_F(SnapshotStreamTest, OnceNothingGoesOnThereIsNoFurtherAnswer) {
   Pass(std::chrono::minutes(1));
   EXPECT_EQ(maker_.finds, 0);
   EndWatch();
+}
+
+// A text that is the id of none was "deleted", and its snapshot stayed.
+TEST_F(SnapshotStreamTest, WhatIsNoIdOfASnapshotWasSaidToBeDeleted) {
+  const auto deleted = [this](const std::string& id) {
+    std::optional<Status> told;
+    DeleteSnapshotByHand(*snapshots_, id, [&told](const Status& done) { told = done; });
+    Settle();
+    return told.value();
+  };
+  for (const std::string& name : {std::string("a"), std::string("hand:a")}) {
+    const Status by_name = deleted(name);
+    ASSERT_FALSE(by_name.ok());
+    EXPECT_EQ(by_name.error().code(), Code::kNotFound);
+    EXPECT_EQ(by_name.error().message(),
+              "there is no snapshot " + name + "; the one that has this name goes by its id, s-1");
+  }
+  EXPECT_EQ(deleted("s-9").error().message(), "there is no snapshot s-9");
+  maker_.fail_next = Error::NotApplied(Code::kFailedPrecondition, "it may be another node's");
+  EXPECT_EQ(deleted("s-9").error().code(), Code::kFailedPrecondition) << "that is said instead";
+  EXPECT_EQ(maker_.rows.size(), 1u);
+  EXPECT_TRUE(deleted("s-1").ok());
+  EXPECT_EQ(deleted("s-1").error().code(), Code::kNotFound) << "it is gone";
 }
 
 }  // namespace

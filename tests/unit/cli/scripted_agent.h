@@ -85,6 +85,11 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     *response = objects;
     return grpc::Status::OK;
   }
+  grpc::Status Describe(grpc::ServerContext*, const v1::DescribeRequest* request,
+                        v1::DescribeResponse*) override {
+    described = request->object();
+    return refusal;
+  }
   grpc::Status Hold(grpc::ServerContext*, const v1::HoldRequest* request,
                     v1::HoldResponse*) override {
     held = *request;
@@ -186,6 +191,7 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
     return grpc::Status::OK;
   }
 
+  v1::ObjectRef described;
   v1::GetPoolsResponse pools;
   std::string pool_asked = "nobody asked";
   v1::GetPoolVolumesResponse pool_volumes;
@@ -208,7 +214,7 @@ class ScriptedAgent final : public v1::VolumeAgent::Service {
   v1::GetDriverTraceRequest trace_asked;
   v1::CallDriverRequest driver_call;
   std::string driver_answer;
-  grpc::Status refusal;        // of GetPods and of ImportVolume
+  grpc::Status refusal;        // of GetPods, Describe and ImportVolume
   size_t refusals = SIZE_MAX;  // how many calls of GetPods are refused before one is answered
   v1::GetStatusResponse status;
   v1::GetPodsResponse pods;                // the answer, if there are no pages

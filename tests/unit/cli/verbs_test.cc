@@ -77,6 +77,23 @@ TEST_F(VerbsTest, AKindThatTheAgentOnlyKeepsIsListedAndIsNoPod) {
   EXPECT_TRUE(agent_.pages_asked.empty());
 }
 
+// The kind and the name in one word, as kubectl takes them, were "name is required".
+TEST_F(VerbsTest, DescribeDidNotTakeKindAndNameInOneWord) {
+  EXPECT_EQ(Run({"describe", "pvc/data"}).code, kExitOk);
+  EXPECT_EQ(agent_.described.kind(), "pvc");
+  EXPECT_EQ(agent_.described.name(), "data");
+  EXPECT_EQ(Run({"describe", "pvc"}).code, kExitUsage);
+}
+
+TEST_F(VerbsTest, DescribeOfAKindThatIsNoneDidNotSayWhichThereAre) {
+  agent_.refusal = grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "unknown kind 'pool'");
+  const Printed printed = Run({"describe", "pool", "main"});
+  EXPECT_EQ(printed.code, kExitUsage);
+  EXPECT_NE(printed.err.find("unknown kind 'pool'"), std::string::npos) << printed.err;
+  EXPECT_NE(printed.err.find("KIND is one of pod, volume, secret"), std::string::npos)
+      << printed.err;
+}
+
 TEST_F(VerbsTest, NamesAreCompletedByTheAgentWhoseSocketTheLineNames) {
   agent_.objects.add_objects()->set_name("login");
   const std::vector<std::string> line = {"__complete", "--socket", socket_, "get", "secrets", "lo"};

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "kube/about_object.h"
 #include "plugins/iscsi_admin.h"
 #include "plugins/iscsi_records.h"
 
@@ -160,6 +161,7 @@ TEST(IscsiAdminTest, WhatItShowsIsRead) {
 SecretObject ChapSecret(const std::string& password) {
   SecretObject secret;
   secret.metadata.name = "chap";
+  secret.metadata.name_space = "shop";
   secret.data.emplace("node.session.auth.username", Secret<std::string>("user"));
   secret.data.emplace("node.session.auth.password", Secret<std::string>(password));
   secret.data.emplace("discovery.sendtargets.auth.username", Secret<std::string>("user"));
@@ -190,6 +192,15 @@ TEST(IscsiRecordsTest, AValueThatCannotStandInARecordIsRefusedByItsKey) {
   }
   EXPECT_THAT(ChapSettingsOf(ChapSecret("x"), ChapUse::kDiscovery).error().message(),
               HasSubstr("has no key discovery.sendtargets.auth.password"));
+}
+
+// An administrator was to act, who may not even read the secret.
+TEST(IscsiRecordsTest, AChapSecretThatIsNotRightWasNotItsOwnersToMend) {
+  for (const ChapUse use : {ChapUse::kDiscovery, ChapUse::kSession}) {
+    const auto settings = ChapSettingsOf(ChapSecret(" x"), use);
+    ASSERT_FALSE(settings.ok());
+    EXPECT_TRUE(IsAboutObject(settings.error(), {ObjectKind::kSecret, "shop", "chap"}));
+  }
 }
 
 }  // namespace

@@ -91,10 +91,12 @@ TEST_F(PayloadVolumeTest, MissingObjectsAndKeysAreNamedAndHaveNoEffect) {
   EXPECT_EQ(ErrorOf(no_map), "configmap \"refused\" not found: it was refused");
   SecretVolumeSource no_key = Secret1();
   no_key.items = {Item("x", "x")};
-  EXPECT_EQ(ErrorOf(no_key), "references non-existent secret key: x");
+  EXPECT_EQ(ErrorOf(no_key), "references non-existent secret key: x, of secret \"db\"")
+      << "which secret it is was not said";
   ConfigMapVolumeSource no_config_key = ConfigMap1();
   no_config_key.items = {Item("x", "x")};
-  EXPECT_EQ(ErrorOf(no_config_key), "configmap references non-existent config key: x");
+  EXPECT_EQ(ErrorOf(no_config_key),
+            "configmap references non-existent config key: x, of configmap \"conf\"");
   EXPECT_EQ(kernel_.call_count(), 0u);
 }
 

@@ -181,6 +181,14 @@ TEST_F(PoolCopiesTest, WhatIsMountedForWritingIsNotCut) {
   EXPECT_TRUE(volumes().Open(id, false, {}).ok());
 }
 
+// The error was that of the kernel alone: "FICLONE: Operation not supported".
+TEST_F(PoolCopiesTest, WhoWasRefusedASnapshotOfAMountedVolumeWasNotToldWhatToDo) {
+  const std::string id = Make("pvc-1").id;
+  const CutWish::Mounted mounted = MountAt("/mnt", id);
+  EXPECT_THAT(FailureOfCut(Cut(id, mounted)).message(),
+              ::testing::HasSubstr("end its pods first, or have it in a pool on xfs or btrfs"));
+}
+
 TEST_F(PoolCopiesTest, ABlockVolumeThatSomebodyHasIsNotCopied) {
   const std::string id = Make("pvc-1", /*is_block=*/true).id;
   ASSERT_TRUE(volumes().Open(id, false, {}).ok());

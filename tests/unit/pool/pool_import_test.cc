@@ -94,6 +94,14 @@ TEST_F(PoolImportTest, AnImageWithoutAFilesystemBecomesABlockVolume) {
   EXPECT_THAT(NotesOf(plan), HasSubstr("mode Block"));
 }
 
+// One line said that it has no filesystem, and the next one which UUID that has.
+TEST_F(PoolImportTest, OfABlankImageTheNotesContradictedEachOther) {
+  world_.AddImage(kOldImage, "");
+  const std::string notes = NotesOf(Must(Look(kOldImage)));
+  EXPECT_THAT(notes, HasSubstr("the file stays"));
+  EXPECT_THAT(notes, ::testing::Not(HasSubstr("UUID")));
+}
+
 TEST_F(PoolImportTest, AnImageThatIsInUseElsewhereIsRefused) {
   world_.AddImage(kOldImage, "ext4");
   const AttachedLoop loop = world_.Attach(kOldImage);
@@ -176,7 +184,7 @@ TEST_F(PoolImportTest, AFileOfAnotherFilesystemIsNotCopied) {
   world_.kernel.AddDirectory("/home");
   world_.AddImage("/home/disk.img", "ext4");
   EXPECT_THAT(Refused("/home/disk.img"), HasSubstr("nothing is copied"));
-  EXPECT_THAT(Refused("/home/disk.img", "slow"), HasSubstr("no pool slow"));
+  EXPECT_THAT(Refused("/home/disk.img", "slow"), HasSubstr("no pool \"slow\""));
 }
 
 TEST_F(PoolImportTest, AnImageOfASizeOrTypeThatNoVolumeHasIsRefused) {
@@ -230,6 +238,12 @@ TEST_F(PoolImportExtTest, WhereNoBlocksAreSharedAnImageIsNotCopied) {
   EXPECT_THAT(FailureOfImport(plan).message(), HasSubstr("without being copied"));
 }
 
+// It was refused, and what else there is to do was for the reader to find.
+TEST_F(PoolImportExtTest, TheRefusalOfAnImageThatSharesNoBlocksDidNotSayWhatToDo) {
+  world_.AddImage(kOldImage, "ext4");
+  EXPECT_THAT(Refused(kOldImage), HasSubstr("copy it to the filesystem of a pool on xfs or btrfs"));
+}
+
 // ---- directories --------------------------------------------------------------------------------
 
 TEST_F(PoolImportTest, ADirectoryStaysWhereItIsAndGetsALocalPersistentVolume) {
@@ -246,6 +260,15 @@ TEST_F(PoolImportTest, ADirectoryStaysWhereItIsAndGetsALocalPersistentVolume) {
   EXPECT_EQ(plan.object.spec.capacity.Value(), kMiB) << "what is used, rounded up";
   EXPECT_EQ(Must(Look("/opt/local-path/pvc-1", "", 64 * kMiB)).size_bytes, 64 * kMiB);
   EXPECT_THAT(Refused("/opt/local-path/pvc-1", "", 10), HasSubstr("more than the size"));
+}
+
+TEST_F(PoolImportTest, ADirectoryHadTheSizeOfWhatItHoldsAndNobodySaidSo) {
+  world_.kernel.AddFile("/opt/local-path/pvc-1/data", "x");
+  const auto notes = [this](int64_t bytes) {
+    return NotesOf(Must(Look("/opt/local-path/pvc-1", "", bytes)));
+  };
+  EXPECT_THAT(notes(0), HasSubstr("--size says a larger one"));
+  EXPECT_THAT(notes(64 * kMiB), ::testing::Not(HasSubstr("--size")));
 }
 
 TEST_F(PoolImportTest, ADirectoryThatIsMountedElsewhereOrHasAMountOrAMarkIsRefused) {
@@ -344,6 +367,23 @@ TEST_F(PoolImportDeviceTest, WhatWasNeverFinishedOrIsNoLogicalVolumeIsRefused) {
   EXPECT_THAT(Refused("/dev/vg/lv"), HasSubstr("no logical volume"));
 }
 
+// It was only said to be no logical volume.
+TEST_F(PoolImportDeviceTest, OfAnotherDeviceItWasNotSaidThatItCanBeListedOrThatItIs) {
+  FakeDevice disk;
+  disk.identity.stable_id = "wwid:disk-1";
+  disk.identity.size_bytes = 64 * kMiB;
+  world_.kernel.AddDevice("/dev/sdx", disk);
+  EXPECT_THAT(Refused("/dev/sdx"), HasSubstr("static-volumes"));
+  StaticVolume listed;
+  listed.name = "scratch";
+  listed.device = "/dev/sdx";
+  volumes().ListStatic({listed.name});
+  const PoolVolumeRecord volume = Must(volumes().TakeStatic(listed, {}));
+  EXPECT_EQ(Refused("/dev/sdx"),
+            "/dev/sdx is a volume already, as one of static-volumes: " + volume.id + "; import " +
+                kImportDriver + "^" + volume.id + " for its PersistentVolume");
+}
+
 TEST_F(PoolImportTest, AVolumeOfACsiDriverIsNamedByItsHandleAndNeedsASize) {
   EXPECT_THAT(Refused("disk.csi.io^vol-1"), HasSubstr("say its size"));
   const ImportPlan plan = Must(Look("disk.csi.io^vol-1", "", 64 * kMiB));
@@ -369,6 +409,10 @@ TEST_F(PoolImportTest, ASourceThatIsNoneIsRefused) {
     EXPECT_EQ(FailureOfImport(plan).code(), Code::kInvalidArgument) << source;
   }
   EXPECT_EQ(FailureOfImport(Look("/opt/nothing")).code(), Code::kNotFound);
+}
+
+TEST_F(PoolImportTest, APathBelowTheRootThatIsNotThereWasShownWithTwoSlashes) {
+  EXPECT_THAT(Refused("/nothere"), HasSubstr("look for /nothere"));
 }
 
 }  // namespace

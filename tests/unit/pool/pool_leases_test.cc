@@ -163,6 +163,14 @@ TEST_F(PoolLeasesTest, ANodeGetsNoMoreVolumesThanItsLimit) {
   EXPECT_TRUE(volumes().TakeLease(ids[2], Lease("n1"), 2).ok());
 }
 
+TEST_F(PoolLeasesTest, ANodeThatGetsNoMoreWasNotToldWhichSettingItIs) {
+  ASSERT_TRUE(volumes().TakeLease(Make("a"), Lease("n1"), 1).ok());
+  const Status refused = volumes().TakeLease(Make("b"), Lease("n1"), 1);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message(),
+            "the node has 1 volumes, and gets no more: csi-max-volumes is 1");
+}
+
 TEST_F(PoolLeasesTest, AVolumeWithALeaseIsNotDeleted) {
   const std::string id = Make("a");
   for (const bool by_stage : {false, true}) {

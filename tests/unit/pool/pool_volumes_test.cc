@@ -269,6 +269,14 @@ TEST_F(PoolVolumesTest, AVolumeIsDeletedOnce) {
   EXPECT_NE(Make(Wish("pvc-1")).id, made.id);
 }
 
+TEST_F(PoolVolumesTest, WhoNamedAPoolThatIsNoneWasNotToldWhichThereAre) {
+  PoolVolumeWish nowhere = Wish("pvc-1");
+  nowhere.parameters = {{"pool", "fats"}};
+  const Result<PoolVolumeRecord> refused = volumes().Create(nowhere, {});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().message(), "this node has no pool \"fats\"; it has fast");
+}
+
 TEST_F(PoolVolumesTest, AnIdThatIsNoneOfOursIsNeverTakenForGone) {
   EXPECT_EQ(volumes().MeaningOf(kOfAnotherPool), PoolIdMeaning::kOfAnotherPool);
   for (const bool in_doubt : {false, true}) {

@@ -47,6 +47,14 @@ TEST_F(SnapshotObjectsTest, ItsContentIsPublishedWithAllThatItsDriverKnows) {
                                       std::string(kSnapshotBoundProtection)}));
 }
 
+// The column of the class was empty, although one had been taken.
+TEST_F(SnapshotObjectsTest, TheDefaultClassThatWasTakenWasNotShown) {
+  ApplyClaim();
+  Apply({OfClaim()});
+  Settle();
+  EXPECT_EQ(Shown().spec.volume_snapshot_class_name, "fast");
+}
+
 // A crash could otherwise make two snapshots of one VolumeSnapshot.
 TEST_F(SnapshotObjectsTest, NothingIsMadeBeforeItsUidIsOnRecord) {
   ApplyClaim();

@@ -186,6 +186,18 @@ TEST_F(ReconcilerTest, ADriverThatIsAwayWasNobodysToMend) {
   EXPECT_EQ(View("c").volumes.at(0).problem->who_must_act, "the owner of secret default/stage");
 }
 
+// Of a disk whose CHAP secret lacks a key an administrator was to act.
+TEST(FailureHistoryTest, ASecretThatIsNotRightWasNotItsOwnersToMend) {
+  const auto acts = [](Code code) {
+    const Error error = AboutObject(Error::NotApplied(code, "secret chap has no key"),
+                                    {ObjectKind::kSecret, "shop", "chap"});
+    return WhoActsForNode({OperationFailure{"device_mount", "WaitForAttach", error}, 0, 1});
+  };
+  EXPECT_EQ(acts(Code::kInvalidArgument), "the owner of secret shop/chap");
+  EXPECT_EQ(acts(Code::kNotFound), "the owner of secret shop/chap");
+  EXPECT_EQ(acts(Code::kUnavailable), "nobody: retried") << "it may be known in a moment";
+}
+
 TEST_F(ReconcilerTest, AFailedMountIsTriedAgainAtTheBackOffsEndAndSaysWhy) {
   StartAgent();
   Settle();

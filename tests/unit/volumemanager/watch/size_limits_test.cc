@@ -154,7 +154,10 @@ TEST_F(SizeLimitsManagerTest, AnEvictedPodSaysSoWhileItLeavesAndAfterAStartToo) 
       Pass(std::chrono::seconds(60));
     }
     ASSERT_EQ(Phase("a"), "Refused");
-    EXPECT_EQ(View("a").problems.at(0).message, evicted + " and test.yaml still has it");
+    EXPECT_EQ(View("a").problems.at(0).message,
+              evicted.substr(0, evicted.size() - 2) +
+                  "; test.yaml still has it: taken out there and put there anew, it comes back")
+        << "the sentence went on behind its full stop, and did not say what to do";
   }
 }
 
