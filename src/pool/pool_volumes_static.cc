@@ -72,11 +72,13 @@ Status CheckNotOfAPool(const PoolVolumes& volumes, Kernel& kernel, const StaticV
   return CheckNotUnderAPool(volumes, kernel, wish, identity, call);
 }
 
-// Of what is on nobody's record the copies would have its UUID, too, or none: no copy is formatted.
-// What is on the device instead of what is on record is mounted nowhere, nor is a copy of it.
+// Of what is on nobody's record the copies would have its UUID, too. Only what is proven blank is
+// formatted when it is mounted first, and so is what was made of it then. What is on the device
+// instead of what is on record is mounted nowhere, nor is a copy of it.
 Status CheckHasItsFilesystem(const PoolVolumeRecord& volume, const DeviceProbe& probe,
                              const std::string& shown) {
   const PoolFilesystem& known = volume.filesystem;
+  if (known.type.empty() && probe.blank) return OkStatus();
   if (known.type.empty()) {
     return PoolRefusal(shown +
                        ", of which it is not on record what filesystem it has: it can be "

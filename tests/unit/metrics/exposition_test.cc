@@ -75,8 +75,8 @@ void FillFamilies(ExportedFamilies& families) {
   families.Set(Family::kCsiServedCalls, 1);
   for (const Family of_pool :
        {Family::kPoolUp, Family::kPoolCapacityBytes, Family::kPoolPromisedBytes,
-        Family::kPoolFreeBytes, Family::kPoolIsShort, Family::kPoolVolumes, Family::kPoolSnapshots,
-        Family::kPoolMeasured}) {
+        Family::kPoolFreeBytes, Family::kPoolAvailableBytes, Family::kPoolIsShort,
+        Family::kPoolVolumes, Family::kPoolSnapshots, Family::kPoolMeasured}) {
     families.Replace(of_pool, {{{"fast"}, 1}});
   }
   families.Replace(Family::kPlugins, {{{"/r/d.sock", "actual_state_of_world"}, 1}});
