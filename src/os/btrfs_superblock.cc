@@ -29,6 +29,8 @@ constexpr size_t kIncompatible = 188;
 constexpr size_t kChecksumKind = 196;
 constexpr size_t kDeviceBytes = 209;
 constexpr size_t kMetadataUuid = 571;
+// BTRFS_SUPER_FLAG_SEEDING: others are made of it, which know it by its UUID.
+constexpr uint64_t kIsSeed = uint64_t{1} << 32;
 // BTRFS_SUPER_FLAG_CHANGING_FSID: every block is being written with another UUID; ..._V2: only the
 // superblock is.
 constexpr uint64_t kChangesBlocks = uint64_t{1} << 35;
@@ -82,13 +84,11 @@ Status BtrfsSuperblock::Rename(const std::string& new_uuid) {
   const std::optional<std::string> uuid = UuidBytes(new_uuid);
   if (!uuid) return Error::NotApplied(Code::kInvalidArgument, what_ + ": no such UUID");
   const uint64_t flags = Number(kFlags, 8);
-  if (Number(kDevices, 8) != 1 || (flags & kChangesBlocks) != 0) {
-    return Error::NotApplied(
-        Code::kFailedPrecondition,
-        what_ + ((flags & kChangesBlocks) != 0 ? ": all of its blocks are being changed by another "
-                                                 "program"
-                                               : ": it has several devices"));
-  }
+  std::string why_not;
+  if (Number(kDevices, 8) != 1) why_not = "it has several devices";
+  if ((flags & kChangesBlocks) != 0) why_not = "all of its blocks are being changed by a program";
+  if ((flags & kIsSeed) != 0) why_not = "it is a seed, of which other filesystems are made";
+  if (!why_not.empty()) return Error::NotApplied(Code::kFailedPrecondition, what_ + ": " + why_not);
   const uint64_t features = Number(kIncompatible, 8);
   const bool has_metadata_uuid = (features & kHasMetadataUuid) != 0;
   const std::string made_with(Part(has_metadata_uuid ? kMetadataUuid : kFsid, kUuidSize));
@@ -113,6 +113,13 @@ Status BtrfsSuperblock::WriteAt(int file, off_t place) const {
 
 Status BtrfsSuperblock::Write(int file) const {
   const auto end = static_cast<off_t>(Number(kDeviceBytes, 8));
+  const off_t size = ::lseek(file, 0, SEEK_END);
+  if (size < 0) return Error::FromErrno(errno, what_, Outcome::kNotApplied);
+  // Whoever made it may say so; what is written beyond the end would make the file that large.
+  if (end < 0 || end > size) {
+    return Error::NotApplied(Code::kDataLoss,
+                             what_ + ": its superblock says that it is larger than what it is on");
+  }
   for (const off_t place : kOtherPlaces) {
     if (place + static_cast<off_t>(bytes_.size()) > end) continue;
     RETURN_IF_ERROR(WriteAt(file, place));

@@ -33,10 +33,11 @@ class BtrfsSuperblock {
 
   // Gives it the UUID, as text, and takes the mark away that a begun change has left. Errors, not
   // applied: InvalidArgument for no such UUID; FailedPrecondition for a filesystem of several
-  // devices, or one whose blocks are being changed. REQUIRES: IsKnownKind().
+  // devices, for a seed, and for one whose blocks are being changed. REQUIRES: IsKnownKind().
   Status Rename(const std::string& new_uuid);
   // Writes and syncs the others of it first, so that to repeat a call that was cut off goes on with
-  // it. Errors: writing, maybe applied.
+  // it. Errors: DataLoss, not applied, if the filesystem is larger than the file or device; writing,
+  // maybe applied.
   Status Write(int file) const;
 
  private:

@@ -42,15 +42,15 @@ std::vector<std::string> WantedOptions(const VolumeSpec& spec) {
 
 // One volume would end the node. A CO is refused it with its mount_flags.
 Status CheckMountOptions(const VolumeSpec& spec) {
-  constexpr char kPanics[] = "errors=panic";
   for (const std::string& wanted : WantedOptions(spec)) {
-    const std::vector<std::string> options = Split(wanted, ',');
-    if (std::find(options.begin(), options.end(), kPanics) == options.end()) continue;
-    return Error::NotApplied(Code::kInvalidArgument,
-                             std::string("the mount option ") + kPanics +
-                                 " would end the node with the first error of this volume: it is "
-                                 "not an option of a pool's volumes")
-        .About(kAboutClaim);
+    for (const std::string& option : Split(wanted, ',')) {
+      if (option != "errors=panic" && option != "fatal_errors=panic") continue;
+      return Error::NotApplied(Code::kInvalidArgument,
+                               "the mount option " + option +
+                                   " would end the node with the first error of this volume: it "
+                                   "is not an option of a pool's volumes")
+          .About(kAboutClaim);
+    }
   }
   return OkStatus();
 }

@@ -363,9 +363,13 @@ class PoolVolumes {
   // Errors: FailedPrecondition, not applied, of a volume that was listed and is not any more.
   Status CheckStillListed(const PoolVolumeRecord& volume) const EXCLUDES(mu_);
   // Errors: FailedPrecondition, not applied, if the device of the volume of this name is a part of,
-  // or has as a part, another one that is listed.
+  // or has as a part, another one that is on record.
   Status CheckNoPartListed(const std::string& name, const std::string& identity) const
       EXCLUDES(mu_);
+  Status WhyPartOnRecord(const std::string& name, const std::string& identity) const REQUIRES(mu_);
+  // The same of a device that is not on record yet, which is listed until EndListing().
+  Status BeginListing(const std::string& name, const std::string& identity) EXCLUDES(mu_);
+  void EndListing(const std::string& identity) EXCLUDES(mu_);
   // Before a listed volume is cut: IdentifiedDevice::writes. It says in the record what sectors its
   // cut has. Errors: as Cut().
   Result<std::string> PrepareListed(const CutRequest& request, PoolVolumeRecord& source,
@@ -374,6 +378,8 @@ class PoolVolumes {
                                       const std::string& id) EXCLUDES(mu_);
   Result<PoolVolumeRecord> NewStatic(const StaticVolume& wish, const IdentifiedDevice& device,
                                      const CallOptions& call) EXCLUDES(mu_);
+  Result<PoolVolumeRecord> WriteStatic(const StaticVolume& wish, const IdentifiedDevice& device,
+                                       const CallOptions& call) EXCLUDES(mu_);
   Result<PoolVolumeRecord> TakeExport(const StaticVolume& wish) EXCLUDES(mu_);
   Result<PoolVolumeRecord> MeetExport(const StaticVolume& wish, const std::string& id)
       EXCLUDES(mu_);
@@ -507,6 +513,7 @@ class PoolVolumes {
   // Volumes and pods, by id and uid; see KeepThrottles().
   std::set<std::pair<std::string, std::string>> kept_throttles_ GUARDED_BY(mu_);
   std::set<std::string> listed_static_ GUARDED_BY(mu_);  // names as rows have them
+  std::set<std::string> listing_ GUARDED_BY(mu_);        // see BeginListing()
 };
 
 }  // namespace volumed

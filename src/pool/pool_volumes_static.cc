@@ -219,19 +219,43 @@ Result<PoolVolumeRecord> PoolVolumes::MeetStatic(const StaticVolume& wish,
   return Relist(before, std::move(row));
 }
 
-// Whoever writes to the one writes to the other, and each is asked for by itself.
-Status PoolVolumes::CheckNoPartListed(const std::string& name, const std::string& identity) const {
-  MutexLock lock(mu_);
+// Whoever writes to the one writes to the other, and each is asked for by itself. One that is not
+// listed any more may be had still.
+Status PoolVolumes::WhyPartOnRecord(const std::string& name, const std::string& identity) const {
   for (const auto& [id, row] : volumes_) {
     if (row.backend != PoolBackendKind::kStatic || row.name == name) continue;
-    if (listed_static_.count(row.name) == 0) continue;
     const bool is_part = IsPartitionOf(row.source_identity, identity);
     if (!is_part && !IsPartitionOf(identity, row.source_identity)) continue;
     return PoolRefusal("the device of " + name + (is_part ? " is a part of " : " has a part, ") +
-                       row.source + ", which is listed as " + row.name + ", volume " + id +
-                       ": list one of the two");
+                       row.source + ", which is " + row.name + ", volume " + id +
+                       ": list one of the two, and take the other's id away "
+                       "(`volumectl pool delete`) once nobody has it");
   }
   return OkStatus();
+}
+
+Status PoolVolumes::CheckNoPartListed(const std::string& name, const std::string& identity) const {
+  MutexLock lock(mu_);
+  return WhyPartOnRecord(name, identity);
+}
+
+// Of several devices that are taken at once each is to see the others.
+Status PoolVolumes::BeginListing(const std::string& name, const std::string& identity) {
+  MutexLock lock(mu_);
+  RETURN_IF_ERROR(WhyPartOnRecord(name, identity));
+  for (const std::string& other : listing_) {
+    if (other == identity || IsPartitionOf(other, identity) || IsPartitionOf(identity, other)) {
+      return PoolRefusal("the device of " + name + ", " + Quoted(identity, kShownListed) +
+                         ", is, is a part of, or has as a part one that is just being listed");
+    }
+  }
+  listing_.insert(identity);
+  return OkStatus();
+}
+
+void PoolVolumes::EndListing(const std::string& identity) {
+  MutexLock lock(mu_);
+  listing_.erase(identity);
 }
 
 Result<PoolVolumeRecord> PoolVolumes::Relist(const PoolVolumeRecord& before, PoolVolumeRecord row) {
@@ -291,8 +315,17 @@ Result<PoolVolumeRecord> PoolVolumes::WriteListed(const StaticVolume& wish,
 Result<PoolVolumeRecord> PoolVolumes::NewStatic(const StaticVolume& wish,
                                                 const IdentifiedDevice& device,
                                                 const CallOptions& call) {
+  const std::string& identity = device.facts.identity.stable_id;
+  RETURN_IF_ERROR(BeginListing(NameOfStatic(wish.name), identity));
+  Result<PoolVolumeRecord> taken = WriteStatic(wish, device, call);
+  EndListing(identity);
+  return taken;
+}
+
+Result<PoolVolumeRecord> PoolVolumes::WriteStatic(const StaticVolume& wish,
+                                                  const IdentifiedDevice& device,
+                                                  const CallOptions& call) {
   const DeviceIdentity& there = device.facts.identity;
-  RETURN_IF_ERROR(CheckNoPartListed(NameOfStatic(wish.name), there.stable_id));
   ASSIGN_OR_RETURN(PoolVolumeRecord record,
                    PlanListed(wish, PoolBackendKind::kStatic, there.stable_id));
   CallOptions of_device = call;

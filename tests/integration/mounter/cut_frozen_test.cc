@@ -528,6 +528,26 @@ TEST_P(FrozenBtrfsTest, AChangeThatWasCutOffAfterItsMarkIsGoneOnWith) {
   EXPECT_EQ(ReadCut(copy_uuid_), "kept");
 }
 
+// What is written at the place of a superblock beyond the end of a file made the file that large.
+TEST_P(FrozenBtrfsTest, AFilesystemThatSaysItIsLargerThanItsFileMadeThatLarger) {
+  Must(local_->Call(cut_, {}));
+  {
+    const Descriptor file(::open(Path("mnt/cut").c_str(), O_RDWR | O_CLOEXEC));
+    std::string block(4096, '\0');
+    ASSERT_EQ(::pread(file.get(), block.data(), block.size(), 64 << 10), 4096);
+    block[209 + 5] = 1;  // 1 TiB, of its device's bytes
+    const uint32_t sum = ExtendCrc32c(0, std::string_view(block).substr(32));
+    for (size_t i = 0; i < 4; ++i) block[i] = static_cast<char>(sum >> (8 * i));
+    ASSERT_EQ(::pwrite(file.get(), block.data(), block.size(), 64 << 10), 4096);
+  }
+  const auto bytes = std::filesystem::file_size(Path("mnt/cut"));
+  const Result<FilesystemName> changed =
+      local_->Call(ChangeFilesystemUuid{In("cut"), {}, "btrfs", source_uuid_, copy_uuid_}, {});
+  ASSERT_FALSE(changed.ok());
+  EXPECT_EQ(changed.error().code(), Code::kDataLoss) << changed.error().ToString();
+  EXPECT_EQ(std::filesystem::file_size(Path("mnt/cut")), bytes);
+}
+
 // btrfstune commits a transaction, after which no kernel replays what an fsync has put into the
 // log: what was made of a snapshot of a volume that had lost its node's power was never mounted.
 TEST_P(FrozenBtrfsTest, WhatWasSyncedBeforeAPowerLossIsThereWithAnotherUuid) {

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "csidriver/volume_health.h"
@@ -164,7 +166,7 @@ TEST_F(NodeStaticTest, OneDeviceIsNotTwoVolumes) {
   EXPECT_THAT(WhyNot(second), HasSubstr("already"));
 }
 
-// The one was published raw while the other was copied.
+// The one was published raw while the other was copied, also if it was not listed any more.
 TEST_F(NodeStaticTest, ADiskAndItsPartitionWereTwoVolumes) {
   volumes_->ListStatic({"db", "part"});
   node_.AddDevice("/dev/sdx2", DiskOf("wwid:naa.1-part2", "ext4"));
@@ -172,15 +174,36 @@ TEST_F(NodeStaticTest, ADiskAndItsPartitionWereTwoVolumes) {
   const std::string id = Take(Listed(/*is_block=*/true));
   StaticVolume part = Listed(/*is_block=*/false, "/dev/sdx2");
   part.name = "part";
-  EXPECT_THAT(WhyNot(part), HasSubstr("is a part of /dev/sdx, which is listed as static:db"));
-  // Nor the other way round, once it is not listed any more; and another disk is no part.
+  const std::string why = "is a part of /dev/sdx, which is static:db";
+  EXPECT_THAT(WhyNot(part), HasSubstr(why));
   volumes_->ListStatic({"part"});
+  EXPECT_THAT(WhyNot(part), HasSubstr(why));
+  ASSERT_EQ(Delete(id), StatusCode::OK) << message_;
   Take(part);
   volumes_->ListStatic({"db", "part"});
   EXPECT_THAT(WhyNot(Listed(/*is_block=*/true)), HasSubstr("has a part, /dev/sdx2"));
   StaticVolume other = Listed(false, "/dev/sdx10");
   other.name = "other";
   EXPECT_EQ(WhyNot(other), "");
+}
+
+// Each looked for the other before either was on record.
+TEST_F(NodeStaticTest, ADiskAndItsPartitionThatWereListedAtOnceWereBothTaken) {
+  volumes_->ListStatic({"db", "part"});
+  node_.AddDevice("/dev/sdx2", DiskOf("wwid:naa.1-part2", "ext4"));
+  StaticVolume part = Listed(/*is_block=*/false, "/dev/sdx2");
+  part.name = "part";
+  std::string why;
+  bool asked = false;
+  node_.SetCallHook([&](const AnyRequest& request) {
+    if (!std::holds_alternative<ProbeDevice>(request) || std::exchange(asked, true)) return;
+    why = WhyNot(part);
+  });
+  Take(Listed(/*is_block=*/true));
+  node_.SetCallHook({});
+  EXPECT_TRUE(asked);
+  EXPECT_THAT(why, HasSubstr("just being listed"));
+  EXPECT_THAT(volumes_->All(), SizeIs(1));
 }
 
 TEST_F(NodeStaticTest, ADeviceHasAllOfItsBytes) {
