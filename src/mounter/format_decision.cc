@@ -120,6 +120,11 @@ FormatDecision DecideSignature(const FormatQuestion& question, const DeviceProbe
                       "): its mkfs did not end, and was not this volume's; it is neither mounted "
                       "nor formatted");
   }
+  if (question.needs_whole && probe.spans_devices) {
+    return Refuse(MountErrorType::kUnknownMountError,
+                  "a part of the " + probe.fs_type + " on disk " + question.device +
+                      " is on another device, which is nobody's to write to by this volume");
+  }
   if (!probe.duplicate.empty() && probe.fs_type == "btrfs") {
     return Refuse(MountErrorType::kUnknownMountError,
                   "disk " + question.device + " is btrfs with the UUID " + probe.identity.uuid +

@@ -43,6 +43,9 @@ struct FormatQuestion {
   std::string fs_type;  // never empty
   bool read_only = false;
   bool for_readers = false;  // mounted for writing, perhaps, but nobody is going to write
+  // A filesystem with a part on another device is refused: that may be anybody's, and whatever
+  // checks or mounts the filesystem writes to it.
+  bool needs_whole = false;
   FormatPolicy format_policy = FormatPolicy::kBlank;
   FsckPolicy fsck_policy = FsckPolicy::kPreen;
 };

@@ -85,6 +85,7 @@ void SafeFormatAndMount::Prepare(Run& run) {
   run.question.fs_type = run.request.fs_type.empty() ? kDefaultFsType : run.request.fs_type;
   run.question.read_only = IsReadOnly(run.request.options);
   run.question.for_readers = run.request.for_readers;
+  run.question.needs_whole = run.request.needs_whole;
   run.question.format_policy = run.request.format_policy;
   run.question.fsck_policy = run.request.fsck_policy;
   run.report.fs_type = run.question.fs_type;

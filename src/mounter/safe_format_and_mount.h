@@ -37,6 +37,7 @@ struct SafeMountRequest {
   bool read_only_if_protected = false;
   // Nobody is going to write to it: what is blank stays so, and is refused.
   bool for_readers = false;
+  bool needs_whole = false;  // see FormatQuestion
   std::vector<std::string> format_options;
   FormatPolicy format_policy = FormatPolicy::kBlank;
   FsckPolicy fsck_policy = FsckPolicy::kPreen;

@@ -31,10 +31,20 @@ struct Superblock {
   }
 };
 
+// mkfs names no other device for a journal of its own, and what a superblock names e2fsck believes,
+// whatever else it says.
 Result<bool> HasJournalElsewhere(const Superblock& ext) {
   constexpr off_t kCompatible = 0x5C;
   constexpr unsigned char kHasJournal = 4;
+  constexpr off_t kJournalUuid = 0xD0;
   constexpr off_t kJournalInode = 0xE0;
+  constexpr off_t kJournalDevice = 0xE4;
+  for (const off_t at : {kJournalUuid, kJournalUuid + 8}) {
+    ASSIGN_OR_RETURN(const bool is_none, ext.IsZero(at, 8));
+    if (!is_none) return true;
+  }
+  ASSIGN_OR_RETURN(const bool is_none, ext.IsZero(kJournalDevice, 4));
+  if (!is_none) return true;
   ASSIGN_OR_RETURN(const auto features, ext.Bytes(kCompatible, 1));
   if ((features[0] & kHasJournal) == 0) return false;
   return ext.IsZero(kJournalInode, 4);

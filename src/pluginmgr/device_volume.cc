@@ -57,6 +57,7 @@ Result<MountedFilesystem> MountDeviceVolume(VolumeHost& host, const DeviceVolume
   request.options = OptionsOf(wanted.volume, wanted.options);
   request.for_readers = wanted.for_readers;
   request.read_only_if_protected = wanted.read_only_if_protected;
+  request.needs_whole = wanted.needs_whole;
   ASSIGN_OR_RETURN(request.format_policy, PolicyOf(wanted.volume, kFormatPolicyAnnotation,
                                                    settings.format_policy, &ParseFormatPolicy));
   if (wanted.format_policy) request.format_policy = *wanted.format_policy;

@@ -55,6 +55,7 @@ struct DeviceMountRequest {
   std::vector<std::string> options;     // of the plugin, besides the volume's
   bool for_readers = false;             // no pod is to write to it
   bool read_only_if_protected = false;  // see SafeMountRequest
+  bool needs_whole = false;             // likewise
   std::string fs_uuid = {};             // see SafeMountRequest
   // What the plugin knows of the volume wins over annotation and settings.
   std::optional<FormatPolicy> format_policy = std::nullopt;

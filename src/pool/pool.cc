@@ -276,6 +276,7 @@ Result<Pool::Found> Pool::Look(const std::optional<PoolRecord>& before, bool may
     // What was not to be known of the directory this time must not be forgotten for that.
     record.root = recorded->root;
     record.created_unix_ms = recorded->created_unix_ms;
+    record.had_lost = recorded->had_lost;
   }
   return Found{std::move(record), std::move(lock)};
 }
@@ -287,13 +288,28 @@ Result<std::optional<PoolRecord>> Pool::Expected(const std::optional<PoolRecord>
   if (!recorded) return recorded;
   const Status same = CheckIsRecorded(recorded->root, root);
   if (same.ok()) return recorded;
-  if (opened() != nullptr || !may_adopt || is_used_ == nullptr || is_used_()) return same.error();
+  const bool may_have_any = recorded->had_lost || is_used_ == nullptr || is_used_();
+  if (opened() != nullptr || !may_adopt || may_have_any) return same.error();
   ASSIGN_OR_RETURN(const FileInfo there,
                    kernel_.Call(Stat{.path = layout.Directory(), .only_mount_point = true}, call));
   if (!there.is_mount_point) return same.error();
   log_.Warning("a pool without volumes comes to the disk that is mounted at its path",
                {{"pool", settings_.name}, {"path", layout.root()}, {"why", same.error()}});
   return std::optional<PoolRecord>();
+}
+
+Status Pool::NoteLost() {
+  PoolRecord record;
+  {
+    MutexLock lock(mu_);
+    record = record_.value();
+  }
+  if (record.had_lost) return OkStatus();
+  record.had_lost = true;
+  RETURN_IF_ERROR(store_.Put(EncodeRecord(record), kPoolRecordDurability));
+  MutexLock lock(mu_);
+  record_ = record;
+  return OkStatus();
 }
 
 Status Pool::TakeUuid(const PoolRecord& found) const {

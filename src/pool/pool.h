@@ -70,6 +70,9 @@ class Pool {
   // it is another one, or none; those of the effect. What a person has to mend is about
   // kStorageAway.
   Status CheckThere(const CallOptions& call) const EXCLUDES(mu_);
+  // Something without a row was found in it, which is on record from then on. Blocks: for the
+  // store. Errors: the store's. REQUIRES: it was opened.
+  Status NoteLost() EXCLUDES(mu_);
   // Called whenever CheckThere() finds that a pool which was open is not there, on its thread. Set
   // before any other call.
   void SetAway(std::function<void()> away) { away_ = std::move(away); }

@@ -233,6 +233,7 @@ Status PoolDeviceMounter::MountOpened(const VolumeSpec& spec, const PoolVolumeRe
   request.options = OnErrorOptions(spec, request.fs_type);
   if (IsMountedForReaders(spec, volume)) request.options.emplace_back(kReadOnlyOption);
   request.for_readers = for_readers;
+  request.needs_whole = true;
   request.fs_uuid = volume.filesystem.uuid;
   request.format_options = FormatOptionsOf(request.fs_type);
   // Whatever the disk reads as: what had a filesystem has somebody's data.

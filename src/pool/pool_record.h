@@ -51,12 +51,15 @@ struct PoolRecord {
   std::string uuid{};
   StorageObject root{};  // of the directory
   int64_t created_unix_ms = 0;
+  // Volumes or cuts without a row were found in it once: rows alone do not tell whether it has any.
+  bool had_lost = false;
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.name);
     v.Text(2, m.path);
     v.Text(3, m.uuid);
     v(4, m.root);
     v(5, m.created_unix_ms);
+    v(6, m.had_lost);
   }
   friend bool operator==(const PoolRecord&, const PoolRecord&) = default;
 };

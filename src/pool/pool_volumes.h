@@ -371,7 +371,7 @@ class PoolVolumes {
   Status BeginListing(const std::string& name, const std::string& identity) EXCLUDES(mu_);
   void EndListing(const std::string& identity) EXCLUDES(mu_);
   // Before a listed volume is cut: IdentifiedDevice::writes. It says in the record what sectors its
-  // cut has. Errors: as Cut().
+  // cut has, and how large it is. Errors: as Cut().
   Result<std::string> PrepareListed(const CutRequest& request, PoolVolumeRecord& source,
                                     const CallOptions& call) EXCLUDES(mu_);
   Result<PoolVolumeRecord> MeetStatic(const StaticVolume& wish, const IdentifiedDevice& device,
@@ -436,7 +436,7 @@ class PoolVolumes {
   Status NoteBound(PoolVolumeRecord& record, const OpenedVolume& opened) EXCLUDES(mu_);
 
   // Of volumes with files and without a row.
-  Status FindLost(const Pool& pool, PoolObject object, const CallOptions& call) EXCLUDES(mu_);
+  Status FindLost(Pool& pool, PoolObject object, const CallOptions& call) EXCLUDES(mu_);
   bool IsLost(const std::string& id) const EXCLUDES(mu_);
   // Whether its files were moved away since, so that it is none any more.
   bool ForgetIfMoved(const std::string& id, const CallOptions& call) EXCLUDES(mu_);

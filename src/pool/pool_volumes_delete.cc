@@ -95,7 +95,7 @@ Status PoolVolumes::EndHalfDone(const Pool& pool, const CallOptions& call) {
 // A volume whose record was lost, with a root that was made anew, is not one that there is not: who
 // asks for its end, or for its name, would get the wrong answer, and what it was promised somebody
 // else. So it is with a cut, of which somebody may know.
-Status PoolVolumes::FindLost(const Pool& pool, PoolObject object, const CallOptions& call) {
+Status PoolVolumes::FindLost(Pool& pool, PoolObject object, const CallOptions& call) {
   const CallOptions in_pool = InPool(call, pool);
   const PoolLayout& layout = pool.opened()->layout;
   const bool is_cut = object == PoolObject::kCut;
@@ -111,6 +111,7 @@ Status PoolVolumes::FindLost(const Pool& pool, PoolObject object, const CallOpti
     ASSIGN_OR_RETURN(const FileInfo info,
                      parts_.kernel.Call(Stat{layout.ArtefactDir(*id)}, in_pool));
     if (info.type == FileType::kMissing) continue;
+    RETURN_IF_ERROR(pool.NoteLost());
     const std::string place = layout.ArtefactDir(*id).Display();
     MutexLock lock(mu_);
     auto& unreadable = is_cut ? unreadable_cuts_ : unreadable_;

@@ -65,6 +65,20 @@ TEST_F(FilesystemPartsTest, TheJournalOfAnExtOnAnotherDeviceWasWrittenTo) {
   ASSERT_NO_FATAL_FAILURE(ExpectOnlyACopyIsLookedAt());
 }
 
+// The superblock named an inode of its own as well, and e2fsck went by the device.
+TEST_F(FilesystemPartsTest, AnExtThatNamesAnInodeBesideAnotherDeviceForItsJournalPassedForWhole) {
+  ASSERT_EQ(Shell("mke2fs -q -F -O journal_dev " + second_->path()), 0);
+  ASSERT_EQ(Shell("mkfs.ext4 -q -F -J device=" + second_->path() + " " + first_->path()), 0);
+  ASSERT_EQ(Shell("debugfs -w -R 'ssv journal_inum 8' " + first_->path()), 0);
+  ASSERT_NO_FATAL_FAILURE(ExpectOnlyACopyIsLookedAt());
+  SafeMountRequest request = Request(*first_, "ext4");
+  request.needs_whole = true;
+  const SafeMountReport report = Run(request);
+  EXPECT_FALSE(report.status.ok()) << Text(report);
+  EXPECT_FALSE(Mounted());
+  EXPECT_EQ(Shell("sync; cmp " + Path("second") + " " + Path("before")), 0);
+}
+
 TEST_F(FilesystemPartsTest, TheLogOfAnXfsOnAnotherDeviceIsLeftAlone) {
   ASSERT_EQ(Shell("mkfs.xfs -q -f -l logdev=" + second_->path() + ",size=64m " + first_->path()),
             0);

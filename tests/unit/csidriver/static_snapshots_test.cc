@@ -149,6 +149,15 @@ TEST_F(StaticSnapshotsTest, TheLastSectorsOfADeviceWereNotInItsSnapshot) {
   EXPECT_EQ(volumes_->FindByName("csi:restored")->capacity_bytes, kDiskBytes + 4096);
 }
 
+// What its filesystem had got since was not in the copy, which was told as ready.
+TEST_F(StaticSnapshotsTest, ADeviceThatHadGrownWasCutAtItsFormerSize) {
+  const std::string id = Take();
+  node_.ChangeDevice(kListedDisk, [](FakeDevice& d) { d.identity.size_bytes = 2 * kDiskBytes; });
+  EXPECT_EQ(Cut("one", id).size_bytes(), 2 * kDiskBytes);
+  RunLong();
+  EXPECT_TRUE(Cut("one", id).ready_to_use());
+}
+
 // It was UNAVAILABLE for ever, with a promise that nobody could take back.
 TEST_F(StaticSnapshotsTest, ACloneWhoseDeviceIsNotListedAnyMoreIsRefusedAndLeavesNothing) {
   const std::string id = Take();

@@ -248,6 +248,18 @@ TEST_F(PoolTest, APoolThatHasAVolumeOrACutOnRecordStaysWhereItIs) {
   ExpectNotOpen(OpenAnew(), Code::kUnavailable, "another directory is there");
 }
 
+// It had nothing on record, and volumes with files.
+TEST_F(PoolTest, APoolWithVolumesWithoutARecordWentToTheNextDiskAtItsPath) {
+  agent_ = std::make_unique<PoolAgent>(world_);
+  ASSERT_TRUE(agent_->Recover().ok());
+  const std::string id = Must(agent_->volumes->Create(Wish("a"), {})).id;
+  ASSERT_TRUE(world_.store.Remove(kPoolVolumeRecordKind, id, kPoolRecordDurability).ok());
+  agent_ = std::make_unique<PoolAgent>(world_);
+  ASSERT_TRUE(agent_->Recover().ok());
+  world_.kernel.AddMount("ext4", "/dev/sdb", kPoolPath);
+  ExpectNotOpen(OpenAnew(), Code::kUnavailable, "another directory is there");
+}
+
 // The uuid of a filesystem is not to be had at each moment: the next unmounted disk would not be
 // told from it.
 TEST_F(PoolTest, WhatIsOnRecordOfTheDirectoryIsNotForgotten) {
