@@ -274,7 +274,8 @@ Result<OpenedDevice> OpenDeviceOfAnySize(const std::string& path, DeviceIdentity
                            what + ": it is not the one that was expected: " + difference);
 }
 
-// Discards are no writes to the kernel, and change what is read.
+// Discards are no writes to the kernel, and change what is read. The count of a partition begins
+// anew when its disk's table is read again, and so does its directory, which has another number.
 // Source: Linux Documentation/block/stat.rst; sysfs-block (diskseq, queue/iostats).
 Result<std::string> CountDeviceWrites(int device, const DeviceIdentity& identity,
                                       const std::string& path) {
@@ -287,7 +288,9 @@ Result<std::string> CountDeviceWrites(int device, const DeviceIdentity& identity
   const auto counted = ReadAttribute(disk + "/queue/iostats");
   const auto figures = ReadAttribute(SysfsDirectory(identity) + "/stat");
   const auto boot = ReadAttribute("/proc/sys/kernel/random/boot_id");
-  if (!boot || !figures || counted != "1") return std::string();
+  struct stat directory = {};
+  const bool is_there = ::stat(SysfsDirectory(identity).c_str(), &directory) == 0;
+  if (!boot || !figures || !is_there || counted != "1") return std::string();
   const std::vector<std::string> each = SplitNonEmpty(*figures, ' ');
   if (each.size() <= kWrittenSectors) return std::string();
   std::string text =
