@@ -293,8 +293,8 @@ Result<std::string> CountDeviceWrites(int device, const DeviceIdentity& identity
   if (!boot || !figures || !is_there || counted != "1") return std::string();
   const std::vector<std::string> each = SplitNonEmpty(*figures, ' ');
   if (each.size() <= kWrittenSectors) return std::string();
-  std::string text =
-      *boot + " " + ReadAttribute(disk + "/diskseq").value_or("-") + " " + each[kWrittenSectors];
+  std::string text = *boot + " " + ReadAttribute(disk + "/diskseq").value_or("-") + " " +
+                     std::to_string(directory.st_ino) + " " + each[kWrittenSectors];
   if (each.size() > kDiscardedSectors) text += " " + each[kDiscardedSectors];
   return text;
 }

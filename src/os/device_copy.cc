@@ -171,6 +171,9 @@ Status CheckSizes(const CopyDevice& request, const std::string& what) {
       request.from_offset % kCopyBlock != 0) {
     return Error::NotApplied(Code::kInvalidArgument, what + ": no whole blocks");
   }
+  if (request.bytes < request.expected.size_bytes) {
+    return DeviceRefusal(what, "it is larger than its snapshot is to be");
+  }
   // Its last block may be less than a whole one.
   if (request.bytes - request.expected.size_bytes < kCopyBlock) return OkStatus();
   return Error::NotApplied(Code::kOutOfRange, what + ": it ends before that");

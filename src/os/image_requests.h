@@ -324,7 +324,7 @@ struct CopyFile {
   }
 };
 
-// Copies the beginning of a block device, `bytes` of it, to a file; blocks of zeros become holes.
+// Copies a block device, which has `bytes`, to a file; blocks of zeros become holes.
 // The device is read past the kernel's cache. While this runs it is claimed (O_EXCL), so that
 // nobody mounts it; but if it is mounted for readers alone already it is copied beside them.
 // Whoever opens a device without a claim may write to it, and readers may make way for somebody who
@@ -335,11 +335,11 @@ struct CopyFile {
 // and gone on with as by CopyFile, with its progress, rate (zeros count, too) and errors. Besides,
 // not applied: InvalidArgument, unless `bytes` and `from_offset` are whole blocks of 4096 bytes, of
 // which the device's last one may have less, and is filled up with zeros; OutOfRange, if the device
-// has fewer; FailedPrecondition for another device, if something was written, beside readers
-// without `writes`, and, saying who it is, while it is mounted for writing or somebody has it for
-// himself; without `only_look` it is Unavailable if nobody knows who, as it may be another copy.
-// What was written, and who has it beside readers, is asked again at the end, and is maybe applied
-// then. Source: open(2) (O_EXCL, O_DIRECT).
+// has fewer; FailedPrecondition if it has more, for another device, if something was written,
+// beside readers without `writes`, and, saying who it is, while it is mounted for writing or
+// somebody has it for himself; without `only_look` it is Unavailable if nobody knows who, as it may
+// be another copy. What was written, and who has it beside readers, is asked again at the end, and
+// is maybe applied then. Source: open(2) (O_EXCL, O_DIRECT).
 struct CopyDevice {
   using Answer = FileExtent;
   static constexpr const char* kName = "CopyDevice";

@@ -267,6 +267,7 @@ Result<Pool::Found> Pool::Look(const std::optional<PoolRecord>& before, bool may
   PoolRecord record{settings_.name, *path, uuid.value_or(""), root.object, clock_.WallUnixMillis()};
   // A copy is not even locked.
   if (!recorded && uuid) RETURN_IF_ERROR(TakeUuid(record));
+  if (recorded && uuids_ != nullptr) RETURN_IF_ERROR(uuids_->CheckNoOtherName(record));
   ASSIGN_OR_RETURN(FilePin lock, LockFor(layout, call));
   if (!uuid) {
     ASSIGN_OR_RETURN(record.uuid, Adopt(layout, call));

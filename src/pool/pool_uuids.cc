@@ -7,18 +7,26 @@ void PoolUuids::Restore(const PoolRecord& record) {
   pools_.insert_or_assign(record.name, record);
 }
 
+// A disk that was copied block by block cannot be told from the first one by this.
+bool PoolUuids::IsFormerName(const PoolRecord& other, const PoolRecord& found) const {
+  return LastingDifference(other.root, found.root).empty() && !configured_.contains(other.name);
+}
+
+Status PoolUuids::CheckNoRows(const PoolRecord& other) const {
+  if (!has_rows_(other.name)) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "it is the directory of pool " + other.name +
+                               ", of which volumes or snapshots are on record: give it that name "
+                               "back");
+}
+
 Status PoolUuids::Take(const PoolRecord& found) {
   MutexLock lock(mu_);
   for (const auto& [name, other] : pools_) {
     if (name == found.name || other.uuid != found.uuid) continue;
-    // A disk that was copied block by block cannot be told from the first one by this.
-    const bool may_be_same = LastingDifference(other.root, found.root).empty();
-    if (may_be_same && !configured_.contains(name)) {
-      if (!has_rows_(name)) continue;
-      return Error::NotApplied(
-          Code::kFailedPrecondition,
-          "it is the directory of pool " + name +
-              ", of which volumes or snapshots are on record: give it that name back");
+    if (IsFormerName(other, found)) {
+      RETURN_IF_ERROR(CheckNoRows(other));
+      continue;
     }
     return Error::NotApplied(
         Code::kFailedPrecondition,
@@ -27,6 +35,15 @@ Status PoolUuids::Take(const PoolRecord& found) {
             " out of the configuration, or give it an empty directory");
   }
   pools_.insert_or_assign(found.name, found);
+  return OkStatus();
+}
+
+Status PoolUuids::CheckNoOtherName(const PoolRecord& found) {
+  MutexLock lock(mu_);
+  for (const auto& [name, other] : pools_) {
+    if (name == found.name || other.uuid != found.uuid || !IsFormerName(other, found)) continue;
+    RETURN_IF_ERROR(CheckNoRows(other));
+  }
   return OkStatus();
 }
 

@@ -29,8 +29,15 @@ class PoolUuids {
   // nobody would count what they were promised. Errors: FailedPrecondition, not applied, if another
   // pool has the uuid, naming that one.
   Status Take(const PoolRecord& found) EXCLUDES(mu_);
+  // The same for one that is on record, which had another name meanwhile: it gets the directory
+  // back unless volumes or cuts are on record by that one.
+  Status CheckNoOtherName(const PoolRecord& found) EXCLUDES(mu_);
 
  private:
+  // Whether the other one is this directory by a name that is configured no more.
+  bool IsFormerName(const PoolRecord& other, const PoolRecord& found) const;
+  Status CheckNoRows(const PoolRecord& other) const;
+
   const std::set<std::string> configured_;  // names
   const std::function<bool(const std::string&)> has_rows_;
   Mutex mu_;

@@ -151,6 +151,8 @@ Result<std::string> PoolVolumes::PrepareListed(const CutRequest& request, PoolVo
   }
   const Result<IdentifiedDevice> device = FindDeviceToCopy(parts_.kernel, source, call);
   if (!device.ok()) return AboutFilesOf(source.id, device.error());
+  // It may have grown since it was listed, and its filesystem with it.
+  source.capacity_bytes = device->facts.identity.size_bytes;
   // Whoever copies it has it for himself meanwhile, and looks himself.
   if (CheckNotCopied(source.id).ok()) {
     const Status idle = CheckNobodyWrites(parts_.kernel, source, *device, call);
@@ -161,8 +163,6 @@ Result<std::string> PoolVolumes::PrepareListed(const CutRequest& request, PoolVo
                        ", which no volume of a pool has");
   }
   if (device->block_bytes > 0) source.block_bytes = device->block_bytes;
-  // It may have grown since it was listed, and its filesystem with it.
-  source.capacity_bytes = device->facts.identity.size_bytes;
   if (source.is_block) return device->writes;
   CallOptions of_device = call;
   of_device.domain = DeviceDomain(source.source);

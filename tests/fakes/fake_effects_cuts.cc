@@ -222,6 +222,9 @@ Result<FileExtent> FakeEffects::operator()(const CopyDevice& request) {
       request.bytes % kCopyBlock != 0 || offset % kCopyBlock != 0) {
     return Refuse(what, "no such offset, rate or size", Code::kInvalidArgument);
   }
+  if (request.bytes < request.expected.size_bytes) {
+    return Refuse(what, "it is larger than its snapshot is to be", Code::kFailedPrecondition);
+  }
   if (request.bytes - request.expected.size_bytes >= kCopyBlock) {
     return Refuse(what, "it ends before that", Code::kOutOfRange);
   }
