@@ -36,8 +36,8 @@ class BtrfsSuperblock {
   // devices, for a seed, and for one whose blocks are being changed. REQUIRES: IsKnownKind().
   Status Rename(const std::string& new_uuid);
   // Writes and syncs the others of it first, so that to repeat a call that was cut off goes on with
-  // it. Errors: DataLoss, not applied, if the filesystem is larger than the file or device; writing,
-  // maybe applied.
+  // it. Errors: DataLoss, not applied, if the filesystem is larger than the file or device;
+  // writing, maybe applied.
   Status Write(int file) const;
 
  private:
