@@ -143,10 +143,11 @@ struct FilesystemName {
 // Errors, not applied: InvalidArgument for a type that is none of ext2, ext3, ext4, xfs, btrfs, or
 // for an empty UUID; NotFound of what `path` names, or of a tool, with its package;
 // FailedPrecondition if somebody has it, for another filesystem than `fs_type`, one that has a part
-// on another device, or a UUID that is neither of the two; Unimplemented for xfs without fsopen. errno of the private mount (EUCLEAN if
-// it is damaged), maybe applied. Internal, maybe applied, if a tool failed, or if the
-// UUID is another one at the end.
-// Source: tune2fs(8) (-U); for xfs os/xfs_uuid.h, for btrfs os/btrfs_superblock.h, and btrfstune(8)
+// on another device, or a UUID that is neither of the two; DataLoss for a superblock that is
+// damaged, and of a btrfs also if it is larger than what it is on; Unimplemented for xfs without
+// fsopen. errno of the private mount (EUCLEAN if it is damaged), maybe applied. Internal, maybe
+// applied, if a tool failed, or if the UUID is another one at the end.
+// Source: tune2fs(8) (-U); for xfs os/xfs_uuid.h; for btrfs os/btrfs_superblock.h, and btrfstune(8)
 // (-M) of one whose checksums are not crc32c.
 struct ChangeFilesystemUuid {
   using Answer = FilesystemName;
