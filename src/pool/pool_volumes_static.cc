@@ -35,9 +35,7 @@ bool IsPartitionOf(const std::string& disk, const std::string& device) {
          std::all_of(part->begin(), part->end(), [](char c) { return c >= '0' && c <= '9'; });
 }
 
-// A loop device of a pool's volume says as much of itself as a disk does, and would be that volume
-// twice.
-// So is the disk that a pool is on: whoever had it would have every volume of the pool.
+// Whoever had the disk that a pool is on would have every volume of the pool.
 Status CheckNotUnderAPool(const PoolVolumes& volumes, Kernel& kernel, const StaticVolume& wish,
                           const StorageIdentity& device, const CallOptions& call) {
   for (const std::unique_ptr<Pool>& pool : volumes.pools()) {
@@ -56,6 +54,8 @@ Status CheckNotUnderAPool(const PoolVolumes& volumes, Kernel& kernel, const Stat
   return OkStatus();
 }
 
+// A loop device of a pool's volume says as much of itself as a disk does, and would be that volume
+// twice.
 Status CheckNotOfAPool(const PoolVolumes& volumes, Kernel& kernel, const StaticVolume& wish,
                        const CallOptions& call) {
   CallOptions of_device = call;
