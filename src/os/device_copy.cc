@@ -109,8 +109,8 @@ Status CheckNothingWritten(const CopyDevice& request, int device, bool is_claime
   ASSIGN_OR_RETURN(const std::string now, CountDeviceWrites(device, request.expected, what));
   if (request.writes.empty() || now.empty()) {
     return DeviceRefusal(what,
-                         "it is mounted, and the kernel does not count what is written to "
-                         "it, so nothing tells whether that stays the same");
+                         "the kernel does not count what is written to it, so nothing tells "
+                         "whether it stays the same");
   }
   if (now == request.writes) return OkStatus();
   return DeviceRefusal(what,
