@@ -255,6 +255,19 @@ TEST_F(PoolPluginTest, AnExtWhoseSuperblockSaysPanicWasMountedSo) {
               ElementsAre("noatime,errors=continue", "defaults"));
 }
 
+// A CO was refused it with its mount_flags, and a class or a PersistentVolume was not.
+TEST_F(PoolPluginTest, AnOptionThatEndsTheNodeWasTakenOfAClass) {
+  ClaimedVolume claimed = Claim();
+  for (const std::string option : {"errors=panic", "noatime,errors=panic", "fatal_errors=panic"}) {
+    claimed.volume.spec.mount_options = {option};
+    const Status refused = agent_.MountDevice(claimed.Spec());
+    ASSERT_FALSE(refused.ok()) << option;
+    EXPECT_EQ(refused.error().code(), Code::kInvalidArgument) << refused.error().ToString();
+    EXPECT_FALSE(refused.error().maybe_applied());
+  }
+  EXPECT_THAT(node_.Loops(), IsEmpty());
+}
+
 TEST_F(PoolPluginTest, AnXfsIsToldNothingOfErrors) {
   std::vector<std::string> options;
   node_.kernel.SetCallHook([&options](const AnyRequest& request) {
