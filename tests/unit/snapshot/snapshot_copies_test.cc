@@ -82,6 +82,36 @@ TEST_F(SnapshotCopiesTest, OnlySoManyAreCopiedAtATime) {
   }
 }
 
+// Two that hung held up every other copy of the node.
+TEST_F(SnapshotCopiesTest, CopiesOfADeviceHeldUpThoseOfThePool) {
+  settings_.most_copies = 0;
+  RestartAgent();
+  FakeDevice disk;
+  disk.identity.stable_id = "wwid:naa.1";
+  disk.identity.size_bytes = 16 << 20;
+  node_.AddDevice("/dev/sdx", disk);
+  volumes_->ListStatic({"db"});
+  Ask("device", Must(volumes_->TakeStatic({"db", "fast", "/dev/sdx", /*is_block=*/true}, {})).id);
+  Ask("image", Made().id);
+  Run();
+  ASSERT_EQ(PhaseOf("device"), SnapshotPhase::kCut);
+  ASSERT_EQ(PhaseOf("image"), SnapshotPhase::kCut);
+  size_t most = 0;
+  node_.SetCallHook([&](const AnyRequest&) {
+    size_t running = 0;
+    for (const RunningOperation& one : operations_->Running()) {
+      running += one.operation == "snapshot_copy";
+    }
+    most = std::max(most, running);
+  });
+  settings_.most_copies = 1;
+  engine_->SetSettings(settings_);
+  Run();
+  EXPECT_EQ(most, 2U) << "one of each";
+  EXPECT_EQ(PhaseOf("device"), SnapshotPhase::kReady);
+  EXPECT_EQ(PhaseOf("image"), SnapshotPhase::kReady);
+}
+
 TEST_F(SnapshotCopiesTest, ACopyIsAsFastAsTheSettingsSayWhenItBegins) {
   settings_.copy_bytes_per_second = 7;
   engine_->SetSettings(settings_);
