@@ -503,24 +503,34 @@ INSTANTIATE_TEST_SUITE_P(Filesystems, FrozenXfsTest, ::testing::Values("xfs"));
 
 class FrozenBtrfsTest : public CutFrozenTest {
  protected:
-  // As btrfstune marks it first: in each of its superblocks on a file of this size.
-  void MarkAsChanging() const {
+  // In these superblocks of the cut, which then bear the right checksum.
+  void EditSuperblocks(const std::vector<off_t>& places, size_t at, char bits) const {
     const Descriptor file(::open(Path("mnt/cut").c_str(), O_RDWR | O_CLOEXEC));
-    for (const off_t place : {off_t{64} << 10, off_t{64} << 20}) {
+    for (const off_t place : places) {
       std::string block(4096, '\0');
       ASSERT_EQ(::pread(file.get(), block.data(), block.size(), place), 4096);
-      block[60] = static_cast<char>(block[60] | 1 << 4);
+      block[at] = static_cast<char>(block[at] | bits);
       const uint32_t sum = ExtendCrc32c(0, std::string_view(block).substr(32));
       for (size_t i = 0; i < 4; ++i) block[i] = static_cast<char>(sum >> (8 * i));
       ASSERT_EQ(::pwrite(file.get(), block.data(), block.size(), place), 4096);
     }
   }
+  Error WhyNotChanged() {
+    const Result<FilesystemName> changed =
+        local_->Call(ChangeFilesystemUuid{In("cut"), {}, "btrfs", source_uuid_, copy_uuid_}, {});
+    EXPECT_FALSE(changed.ok());
+    return changed.ok() ? Error::NotApplied(Code::kUnknown, "it was changed") : changed.error();
+  }
+
+  static constexpr off_t kFirst = 64 << 10;
+  static constexpr off_t kSecond = 64 << 20;
 };
 
 // btrfstune refused it for ever, and no kernel mounted it.
 TEST_P(FrozenBtrfsTest, AChangeThatWasCutOffAfterItsMarkIsGoneOnWith) {
   Must(local_->Call(cut_, {}));
-  MarkAsChanging();
+  // As btrfstune marks it first: in each of its superblocks on a file of this size.
+  ASSERT_NO_FATAL_FAILURE(EditSuperblocks({kFirst, kSecond}, 60, 1 << 4));
   EXPECT_NE(Shell("btrfstune -f -M " + copy_uuid_ + " " + Path("mnt/cut")), 0)
       << "the mark keeps nobody from anything any more";
   const ChangeFilesystemUuid change{In("cut"), {}, "btrfs", source_uuid_, copy_uuid_};
@@ -531,21 +541,17 @@ TEST_P(FrozenBtrfsTest, AChangeThatWasCutOffAfterItsMarkIsGoneOnWith) {
 // What is written at the place of a superblock beyond the end of a file made the file that large.
 TEST_P(FrozenBtrfsTest, AFilesystemThatSaysItIsLargerThanItsFileMadeThatLarger) {
   Must(local_->Call(cut_, {}));
-  {
-    const Descriptor file(::open(Path("mnt/cut").c_str(), O_RDWR | O_CLOEXEC));
-    std::string block(4096, '\0');
-    ASSERT_EQ(::pread(file.get(), block.data(), block.size(), 64 << 10), 4096);
-    block[209 + 5] = 1;  // 1 TiB, of its device's bytes
-    const uint32_t sum = ExtendCrc32c(0, std::string_view(block).substr(32));
-    for (size_t i = 0; i < 4; ++i) block[i] = static_cast<char>(sum >> (8 * i));
-    ASSERT_EQ(::pwrite(file.get(), block.data(), block.size(), 64 << 10), 4096);
-  }
+  ASSERT_NO_FATAL_FAILURE(EditSuperblocks({kFirst}, 209 + 5, 1));  // 1 TiB, of its device's bytes
   const auto bytes = std::filesystem::file_size(Path("mnt/cut"));
-  const Result<FilesystemName> changed =
-      local_->Call(ChangeFilesystemUuid{In("cut"), {}, "btrfs", source_uuid_, copy_uuid_}, {});
-  ASSERT_FALSE(changed.ok());
-  EXPECT_EQ(changed.error().code(), Code::kDataLoss) << changed.error().ToString();
+  EXPECT_EQ(WhyNotChanged().code(), Code::kDataLoss);
   EXPECT_EQ(std::filesystem::file_size(Path("mnt/cut")), bytes);
+}
+
+// Its copies got another UUID, and were never mounted.
+TEST_P(FrozenBtrfsTest, ASeedOfOtherFilesystemsIsNotGivenAnotherUuid) {
+  Must(local_->Call(cut_, {}));
+  ASSERT_NO_FATAL_FAILURE(EditSuperblocks({kFirst, kSecond}, 60, 1));
+  EXPECT_EQ(WhyNotChanged().code(), Code::kFailedPrecondition);
 }
 
 // btrfstune commits a transaction, after which no kernel replays what an fsync has put into the
