@@ -23,6 +23,7 @@ class ControllerFixture : public PoolOperationsFixture {
   explicit ControllerFixture(const std::string& pool_type = "") : PoolOperationsFixture(pool_type) {
     Serve();
   }
+  ~ControllerFixture() override { EndCalls(); }
 
   // Handlers with these settings, of this profile and level.
   void Serve(CsiProfile profile = CsiProfile::kCentral,
@@ -38,8 +39,13 @@ class ControllerFixture : public PoolOperationsFixture {
         {scheduler_, *operations_, *pools_, [this] { return why_unseen_; }, when_copied_},
         settings_);
     EXPECT_TRUE(handlers_->Check().ok());
+    EndCalls();
     calls_ = CsiCalls::Make({scheduler_, logger_}, CsiLimits{});
     calls_->RecordsLoaded();
+  }
+  // A call that nobody will answer any more would hold itself for ever.
+  void EndCalls() {
+    if (calls_ != nullptr) calls_->End();
   }
   // A new agent on the same node and store.
   void RestartDriver() {
