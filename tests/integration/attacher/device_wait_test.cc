@@ -2,9 +2,7 @@
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <linux/blkpg.h>
 #include <poll.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -24,6 +22,7 @@
 #include "integration/attacher/waiter_on_node.h"
 #include "integration/loop_device.h"
 #include "integration/mount_namespace_fixture.h"
+#include "integration/partitions.h"
 #include "os/udev.h"
 #include "places.h"
 
@@ -225,16 +224,12 @@ TEST_F(DeviceWaitTest, APartitionIsFoundByItsNodeAndNotByTheSerialOfItsDisk) {
   LabLoop loop;
   ASSERT_TRUE(loop.Attach(Image("vol-1", 4 * kMiB)));
   std::optional<Result<FoundDevice>> answer;
-  node_->Start(LinkQuery(loop.node() + "p1"), seconds(10),
+  node_->Start(LinkQuery(PartitionOf(loop.node(), 1)), seconds(10),
                [&](auto found) { answer = std::move(found); });
-  blkpg_partition partition = {};
-  partition.start = kMiB;
-  partition.length = kMiB;
-  partition.pno = 1;
-  blkpg_ioctl_arg request = {BLKPG_ADD_PARTITION, 0, sizeof(partition), &partition};
   {
     const Descriptor disk(::open(loop.node().c_str(), O_RDONLY | O_CLOEXEC));
-    ASSERT_EQ(::ioctl(disk.get(), BLKPG, &request), 0) << std::strerror(errno);
+    ASSERT_EQ(AskOfPartition(disk.get(), BLKPG_ADD_PARTITION, 1, kMiB, kMiB), 0)
+        << std::strerror(errno);
   }
   ASSERT_TRUE(node_->RunUntil([&] { return answer.has_value(); }));
   ASSERT_TRUE(answer->ok()) << Text(*answer);
@@ -245,9 +240,9 @@ TEST_F(DeviceWaitTest, APartitionIsFoundByItsNodeAndNotByTheSerialOfItsDisk) {
   const auto disk = node_->Await(query);
   ASSERT_TRUE(disk.ok()) << Text(disk);
   EXPECT_EQ(disk->node, loop.node());
-  request.op = BLKPG_DEL_PARTITION;
   const Descriptor device(::open(loop.node().c_str(), O_RDONLY | O_CLOEXEC));
-  EXPECT_TRUE(node_->RunUntil([&] { return ::ioctl(device.get(), BLKPG, &request) == 0; }));
+  EXPECT_TRUE(
+      node_->RunUntil([&] { return AskOfPartition(device.get(), BLKPG_DEL_PARTITION, 1) == 0; }));
 }
 
 TEST_F(DeviceWaitTest, WithoutUdevdTheKernelsEventsFindADevice) {

@@ -1,8 +1,6 @@
 // Which storage is which, on real filesystems, loop devices, partitions, binds and subvolumes.
 #include <fcntl.h>
 #include <gtest/gtest.h>
-#include <linux/blkpg.h>
-#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -18,6 +16,7 @@
 
 #include "integration/loop_device.h"
 #include "integration/mount_namespace_fixture.h"
+#include "integration/partitions.h"
 #include "mounter/host_directory.h"
 #include "os/local_kernel.h"
 #include "os/loop_file.h"
@@ -68,40 +67,6 @@ class StorageIdentityTest : public MountNamespaceTest {
   }
   static bool Run(const std::string& command) {
     return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
-  }
-  static bool AddPartition(const std::string& disk, int number, int64_t start, int64_t length) {
-    const Descriptor device(::open(disk.c_str(), O_RDWR | O_CLOEXEC));
-    blkpg_partition part = {};
-    part.start = start;
-    part.length = length;
-    part.pno = number;
-    blkpg_ioctl_arg request = {};
-    request.op = BLKPG_ADD_PARTITION;
-    request.datalen = sizeof(part);
-    request.data = &part;
-    if (!device.valid()) return false;
-    // Whoever looks at all devices of the machine may have it open for a moment.
-    for (int tries = 0; tries < 200; ++tries) {
-      if (::ioctl(device.get(), BLKPG, &request) == 0) return true;
-      if (errno != EBUSY) return false;
-      // Or whoever had the loop device before has left a partition there.
-      DropPartition(disk, number);
-      ::usleep(10'000);
-    }
-    return false;
-  }
-  static bool DropPartition(const std::string& disk, int number) {
-    const Descriptor device(::open(disk.c_str(), O_RDWR | O_CLOEXEC));
-    blkpg_partition part = {};
-    part.pno = number;
-    blkpg_ioctl_arg request = {};
-    request.op = BLKPG_DEL_PARTITION;
-    request.datalen = sizeof(part);
-    request.data = &part;
-    return device.valid() && ::ioctl(device.get(), BLKPG, &request) == 0;
-  }
-  static std::string NodeOf(const std::string& disk, int number) {
-    return disk + "p" + std::to_string(number);
   }
 
   std::unique_ptr<LocalKernel> kernel_;
@@ -161,8 +126,8 @@ TEST_F(StorageIdentityTest, ADiskItsPartitionsAndWhatIsMountedFromThemMeet) {
   ASSERT_TRUE(disk.valid());
   ASSERT_TRUE(AddPartition(disk.path(), 1, 1 << 20, 64 << 20));
   ASSERT_TRUE(AddPartition(disk.path(), 2, 80 << 20, 64 << 20));
-  const std::string one = NodeOf(disk.path(), 1);
-  const std::string two = NodeOf(disk.path(), 2);
+  const std::string one = PartitionOf(disk.path(), 1);
+  const std::string two = PartitionOf(disk.path(), 2);
   EXPECT_TRUE(Meet(disk.path(), one));
   EXPECT_FALSE(Meet(one, two));
   ASSERT_TRUE(Run("mkfs.ext4 -q " + one));
@@ -529,7 +494,7 @@ TEST_F(StorageIdentityTest, TheFileOfALoopDeviceIsToldAsItCanBeOverReboots) {
     EXPECT_TRUE(std::count(identity.own.begin(), identity.own.end(), key)) << key;
     lasting.push_back(key);
     if (!AddPartition(disk.path(), 1, int64_t{1} << 20, int64_t{1} << 20)) continue;
-    const StorageIdentity part = Identify(NodeOf(disk.path(), 1));
+    const StorageIdentity part = Identify(PartitionOf(disk.path(), 1));
     EXPECT_TRUE(std::count(part.own.begin(), part.own.end(), key + ":2048")) << key;
     EXPECT_TRUE(std::count(part.made_of.begin(), part.made_of.end(), key)) << key;
     EXPECT_TRUE(DropPartition(disk.path(), 1));
