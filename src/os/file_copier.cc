@@ -9,8 +9,10 @@
 namespace volumed {
 namespace {
 
-// So much is done again at most after a crash, and no sync takes for ever.
+// So much is done again at most after a crash, and no sync takes for ever. Slow copies are synced
+// by time, for whoever looks at how far they are.
 constexpr int64_t kSyncEvery = 64 << 20;
+constexpr std::chrono::seconds kSyncAfter{2};
 
 }  // namespace
 
@@ -84,7 +86,8 @@ Result<int64_t> FileCopier::CopyPiece(int64_t bytes, const Piece& piece) {
   at_ += got;
   copied_ += got;
   unsynced_ += got;
-  if (unsynced_ >= kSyncEvery) RETURN_IF_ERROR(SyncData());
+  const bool is_late = SteadyClock::now() - last_sync_ >= kSyncAfter;
+  if (unsynced_ >= kSyncEvery || is_late) RETURN_IF_ERROR(SyncData());
   return got;
 }
 
@@ -92,6 +95,7 @@ Status FileCopier::SyncData() {
   if (::fdatasync(target_.file.get()) != 0) return Failed("sync", Outcome::kMaybeApplied);
   unsynced_ = 0;
   synced_ = at_;
+  last_sync_ = SteadyClock::now();
   return OkStatus();
 }
 

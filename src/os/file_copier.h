@@ -2,6 +2,7 @@
 // make of their sources.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -38,6 +39,8 @@ class FileCopier {
   Result<FileExtent> Run(CopySource source, int64_t size, const Walk& walk, const Piece& piece);
 
  private:
+  using SteadyClock = std::chrono::steady_clock;
+
   Error Refused(Code code, const std::string& why) const;
   Error Failed(const std::string& step, Outcome outcome) const;
   Status Begin();
@@ -55,6 +58,7 @@ class FileCopier {
   int64_t synced_ = 0;    // on the disk up to here
   int64_t copied_ = 0;    // bytes by this call
   int64_t unsynced_ = 0;  // of these
+  SteadyClock::time_point last_sync_ = SteadyClock::now();
 };
 
 }  // namespace volumed
