@@ -73,6 +73,18 @@ Error Taken(int file, const std::string& what, bool made) {
               : Error::NotApplied(Code::kAborted, message);
 }
 
+// So small that it is written whole or not at all. What was longer is cut afterwards. Some
+// filesystems need a new block for what is written anew in its place; on a full disk the file says
+// what it said before, for whoever takes the lock may be about to make room.
+Status SayWhoHasIt(int file, const std::string& content, const std::string& what) {
+  const auto size = static_cast<ssize_t>(content.size());
+  const ssize_t written = ::pwrite(file, content.data(), content.size(), 0);
+  if (written >= 0 && written != size) errno = ENOSPC;
+  if (written == size && ::ftruncate(file, size) == 0) return OkStatus();
+  if (errno == ENOSPC || errno == EDQUOT) return OkStatus();
+  return Error::FromErrno(errno, what + ", write", Outcome::kMaybeApplied);
+}
+
 }  // namespace
 
 Result<FileLock> DoTakeFileLock(const TakeFileLock& request, const KernelFeatures& features) {
@@ -90,16 +102,7 @@ Result<FileLock> DoTakeFileLock(const TakeFileLock& request, const KernelFeature
   if (locked != 0) {
     return Error::FromErrno(errno, what, lock.made ? Outcome::kMaybeApplied : Outcome::kNotApplied);
   }
-  if (!request.content.empty()) {
-    // So small that it is written whole or not at all. What was longer is cut afterwards, so that
-    // the file of a full disk keeps what it says.
-    const auto size = static_cast<ssize_t>(request.content.size());
-    const ssize_t written = ::pwrite(file, request.content.data(), request.content.size(), 0);
-    if (written >= 0 && written != size) errno = ENOSPC;
-    if (written != size || ::ftruncate(file, size) != 0) {
-      return Error::FromErrno(errno, what + ", write", Outcome::kMaybeApplied);
-    }
-  }
+  if (!request.content.empty()) RETURN_IF_ERROR(SayWhoHasIt(file, request.content, what));
   return FileLock{std::make_shared<const Descriptor>(std::move(lock.file))};
 }
 

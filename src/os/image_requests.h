@@ -245,8 +245,8 @@ struct FileLock {
 // Takes the lock of a file (flock(2), exclusive) for whoever has the answer: a worker passes the
 // open descriptor to the agent, whose own it is from then on. It never waits for the lock.
 // With a `content` the file is made if it is missing (0600), and gets this content once it is
-// locked, so that whoever comes later can be told who has it; nothing syncs that. Without one the
-// file must be there, and stays as it is.
+// locked, so that whoever comes later can be told who has it; nothing syncs that, and on a full
+// disk it keeps what it says. Without one the file must be there, and stays as it is.
 // Errors: NotFound, of the file or its directory; Aborted, not applied, with the beginning of the
 // file's content, if somebody else has the lock; EOPNOTSUPP or the like on a filesystem without
 // locks. An error of writing the content is maybe applied; the lock is let go of.

@@ -127,6 +127,11 @@ std::string Pool::filesystem() const {
   return record_->root.fs_type + " " + record_->root.fs_uuid;
 }
 
+bool Pool::writes_elsewhere() const {
+  MutexLock lock(mu_);
+  return record_ && record_->root.fs_type == "btrfs";
+}
+
 Status Pool::CheckThere(const CallOptions& call) const {
   std::optional<PoolRecord> recorded;
   {

@@ -91,6 +91,9 @@ class Pool {
   std::string tag() const EXCLUDES(mu_);
   // Of the directory on record; empty if there is none, or its filesystem has no identity.
   std::string filesystem() const EXCLUDES(mu_);
+  // Whether that writes what is written anew to other blocks, so that none can be kept for a file.
+  // False if there is none on record.
+  bool writes_elsewhere() const EXCLUDES(mu_);
 
   // What is needed for effects in the pool.
   struct Opened {

@@ -15,6 +15,14 @@ Status CheckName(const std::string& name) {
                            "the name of a volume cannot be " + Quoted(name, kMostNameBytes));
 }
 
+Status CheckKeepsBlocks(const Pool& pool, const PoolParameters& parameters) {
+  if (parameters.allocation != PoolAllocation::kThick || !pool.writes_elsewhere())
+    return OkStatus();
+  return PoolRefusal("pool " + pool.name() +
+                     " lies on a btrfs, which writes what is written anew to other blocks, so that "
+                     "none can be kept for a volume: \"thick\" needs a pool on an ext4 or xfs");
+}
+
 }  // namespace
 
 // The name of a volume whose row cannot be read may be the one that is asked for, whatever pool
@@ -92,6 +100,7 @@ Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) con
   RETURN_IF_ERROR(CheckQuotaFits(tuning, shape.bytes));
   ASSIGN_OR_RETURN(const Pool* pool, OpenPoolFor(shape.parameters));
   RETURN_IF_ERROR(CheckLookedThrough(*pool));
+  RETURN_IF_ERROR(CheckKeepsBlocks(*pool, shape.parameters));
   shape.parameters.pool = pool->name();
   PoolVolumeRecord record;
   ASSIGN_OR_RETURN(record.id, NewIdFor(wish, *pool));

@@ -377,7 +377,8 @@ Result<FileLock> FakeEffects::operator()(const TakeFileLock& request) {
                   Code::kAborted);
   }
   if (!request.content.empty()) {
-    if (const int error = vfs_.WriteFile(file, request.content)) {
+    const int error = vfs_.WriteFile(file, request.content);
+    if (error != 0 && error != ENOSPC && error != EDQUOT) {
       return Error::FromErrno(error, what, Outcome::kMaybeApplied);
     }
   }

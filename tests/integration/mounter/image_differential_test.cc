@@ -388,5 +388,23 @@ TEST_F(ImageTest, ALockOfAnAgentThatHasDiedIsFree) {
   ASSERT_TRUE(free.ok()) << free.error().ToString();
 }
 
+// A btrfs needs a new block for what is written anew in its place. A pool of which an agent could
+// not say that it has it was not opened, and so nothing in it could be deleted.
+TEST_F(ImageTest, ALockOfAFullDiskCouldNotBeTaken) {
+  ASSERT_EQ(::mount("none", Path("mnt2").c_str(), "tmpfs", 0, "size=4096"), 0);
+  std::ofstream(Path("mnt2/lock")).close();
+  std::ofstream(Path("mnt2/other")) << std::string(4096, 'x');
+  const SafePath path{scratch(), "mnt2/lock"};
+  {
+    const auto held = local_->Call(TakeFileLock{path, "agent one"}, {});
+    ASSERT_TRUE(held.ok()) << held.error().ToString();
+    EXPECT_EQ(std::filesystem::file_size(Path("mnt2/lock")), 0u);
+    const auto taken = local_->Call(TakeFileLock{path, "agent two"}, {});
+    ASSERT_FALSE(taken.ok());
+    EXPECT_EQ(taken.error().code(), Code::kAborted);
+  }
+  EXPECT_EQ(::umount(Path("mnt2").c_str()), 0);
+}
+
 }  // namespace
 }  // namespace volumed

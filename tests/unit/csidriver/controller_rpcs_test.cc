@@ -378,5 +378,20 @@ TEST_F(ControllerRpcsTest, WhereNoVolumeCanBeThereIsNoCapacity) {
   EXPECT_EQ(CodeOf(unknown_key, &response), StatusCode::INVALID_ARGUMENT);
 }
 
+class OnBtrfsTest : public ControllerFixture {
+ protected:
+  OnBtrfsTest() : ControllerFixture("btrfs") {}
+};
+
+// It was promised that its blocks are there, and its writes failed when others had filled the disk.
+TEST_F(OnBtrfsTest, AThickVolumeWasMadeWhereNoBlockIsWrittenInItsPlace) {
+  CreateVolumeRequest request = CreateRequest("pvc-1");
+  (*request.mutable_parameters())["allocation"] = "thick";
+  EXPECT_EQ(CreateCode(request), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("lies on a btrfs"));
+  (*request.mutable_parameters())["allocation"] = "thin";
+  EXPECT_EQ(CreateCode(request), StatusCode::OK) << message_;
+}
+
 }  // namespace
 }  // namespace volumed

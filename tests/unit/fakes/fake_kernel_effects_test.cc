@@ -352,5 +352,14 @@ TEST_F(FakeImageTest, ALockIsHeldByOneAndGoesWithHim) {
   EXPECT_EQ(kernel_.Find("/r/a/lock").content, "node two");
 }
 
+TEST_F(FakeImageTest, ALockOfAFullDiskIsTakenAndSaysWhatItSaid) {
+  kernel_.AddFile("/r/a/lock", "", 0600);
+  kernel_.LimitFilesystem("/r/a", 4096);  // of which "f" has all
+  const auto held = kernel_.Call(TakeFileLock{In("a/lock"), "node one"}, {});
+  ASSERT_TRUE(held.ok()) << held.error().ToString();
+  EXPECT_EQ(kernel_.Find("/r/a/lock").content, "");
+  EXPECT_EQ(kernel_.Call(TakeFileLock{In("a/lock"), "two"}, {}).error().code(), Code::kAborted);
+}
+
 }  // namespace
 }  // namespace volumed
