@@ -253,15 +253,16 @@ TEST_F(StorageIdentityTest, TwoLoopDevicesOnOneFileAreOneStorage) {
     ASSERT_TRUE(AddPartition(disk->path(), 1, 1 << 20, 64 << 20));
     ASSERT_TRUE(AddPartition(disk->path(), 2, 80 << 20, 64 << 20));
   }
-  EXPECT_TRUE(Meet(NodeOf(one.path(), 1), NodeOf(two.path(), 1)));
-  EXPECT_TRUE(Meet(NodeOf(one.path(), 1), two.path()));
-  EXPECT_FALSE(Meet(NodeOf(one.path(), 1), NodeOf(two.path(), 2)));
-  ASSERT_TRUE(Run("mkfs.ext4 -q " + NodeOf(one.path(), 1)));
+  EXPECT_TRUE(Meet(PartitionOf(one.path(), 1), PartitionOf(two.path(), 1)));
+  EXPECT_TRUE(Meet(PartitionOf(one.path(), 1), two.path()));
+  EXPECT_FALSE(Meet(PartitionOf(one.path(), 1), PartitionOf(two.path(), 2)));
+  ASSERT_TRUE(Run("mkfs.ext4 -q " + PartitionOf(one.path(), 1)));
   Directory("part");
-  ASSERT_EQ(::mount(NodeOf(one.path(), 1).c_str(), Path("part").c_str(), "ext4", 0, nullptr), 0);
-  EXPECT_EQ(Identify(NodeOf(two.path(), 1), true).users,
-            std::vector<std::string>{NodeOf(one.path(), 1)});
-  EXPECT_TRUE(Identify(NodeOf(two.path(), 2), true).users.empty());
+  ASSERT_EQ(::mount(PartitionOf(one.path(), 1).c_str(), Path("part").c_str(), "ext4", 0, nullptr),
+            0);
+  EXPECT_EQ(Identify(PartitionOf(two.path(), 1), true).users,
+            std::vector<std::string>{PartitionOf(one.path(), 1)});
+  EXPECT_TRUE(Identify(PartitionOf(two.path(), 2), true).users.empty());
   ASSERT_EQ(::umount(Path("part").c_str()), 0);
   for (const LoopDevice* disk : {&one, &two}) {
     EXPECT_TRUE(DropPartition(disk->path(), 1));
