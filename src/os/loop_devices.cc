@@ -1,6 +1,7 @@
 #include "os/loop_devices.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
 #include <linux/loop.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -196,6 +197,18 @@ bool IsNoLoopControl(int sys_errno) {
   return sys_errno == ENOENT || sys_errno == ENOTTY || sys_errno == ENODEV || sys_errno == ENXIO;
 }
 
+// What an earlier user has made read-only (blockdev --setro) stays so for the next file.
+Status MakeWritable(const OpenLoop& loop, const std::string& what) {
+  int read_only = 0;
+  if (::ioctl(loop.device.get(), BLKROGET, &read_only) == 0 && read_only == 0) return OkStatus();
+  read_only = 0;
+  if (::ioctl(loop.device.get(), BLKROSET, &read_only) == 0) return OkStatus();
+  const Error error = Error::FromErrno(errno, what + ": /dev/" + loop.name + " takes no writes",
+                                       Outcome::kNotApplied);
+  (void)::ioctl(loop.device.get(), LOOP_CLR_FD);
+  return error;
+}
+
 // Attaches a free one; `flags` are LO_FLAGS_*.
 Result<OpenLoop> AttachFree(int file, uint32_t flags, uint32_t block_size,
                             const std::string& what) {
@@ -224,6 +237,7 @@ Result<OpenLoop> AttachFree(int file, uint32_t flags, uint32_t block_size,
       return Error::FromErrno(errno, what + ": open /dev/" + loop.name, Outcome::kNotApplied);
     }
     if (::ioctl(loop.device.get(), LOOP_CONFIGURE, &config) == 0) {
+      if (access == O_RDWR) RETURN_IF_ERROR(MakeWritable(loop, what));
       LoopAsker::Remember(loop.name, {info.st_dev, info.st_ino});
       return loop;
     }
