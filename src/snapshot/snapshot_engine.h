@@ -234,6 +234,8 @@ class SnapshotEngine {
   bool WaitsForCopies(const std::string& volume) const EXCLUDES(mu_);
   // Errors: FailedPrecondition, not applied, while somebody holds it.
   Status AskDeletion(const std::string& id) EXCLUDES(mu_);
+  // Whether it has failed, and what the pool has of it is still to be discarded.
+  bool HasRest(const SnapshotRecord& row) const;
   void TakeAwayLater(const std::string& id) EXCLUDES(mu_);
   void Ended(const std::string& id, const Status& status) EXCLUDES(mu_);
   void TellWaiting(const std::string& id, const Status& status);

@@ -45,7 +45,7 @@ void SnapshotEngine::GoOn(const std::string& id) {
     case SnapshotPhase::kReady:
     case SnapshotPhase::kFailed:
     case SnapshotPhase::kCancelled:
-      if (is_unwanted) return TakeAwayLater(id);
+      if (is_unwanted || HasRest(*row)) return TakeAwayLater(id);
       break;
     case SnapshotPhase::kNotKnown:
     case SnapshotPhase::kNew:
@@ -54,6 +54,10 @@ void SnapshotEngine::GoOn(const std::string& id) {
       break;  // whoever cuts it is busy with it
   }
   TellWaiting(id, OkStatus());
+}
+
+bool SnapshotEngine::HasRest(const SnapshotRecord& row) const {
+  return row.phase == SnapshotPhase::kFailed && parts_.volumes.FindCut(row.id).ok();
 }
 
 void SnapshotEngine::TellWaiting(const std::string& id, const Status& status) {

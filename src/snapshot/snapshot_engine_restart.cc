@@ -101,8 +101,6 @@ void SnapshotEngine::GoOnAfterRestart(const std::string& id) {
   if (!row || IsBusy(id)) return;
   const Result<PoolCutRecord> cut = parts_.volumes.FindCut(id);
   if (row->phase == SnapshotPhase::kProcessing && cut.ok()) NoteProgress(id, cut->copied_bytes);
-  const bool has_rest = row->phase == SnapshotPhase::kFailed && cut.ok();
-  if (has_rest && !GroupRow(row->group)) return TakeAwayLater(id);
   GoOn(id);
 }
 

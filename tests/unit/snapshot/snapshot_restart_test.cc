@@ -111,6 +111,19 @@ TEST_F(SnapshotRestartTest, OfOneThatFailedTheFilesGoAndTheReasonStays) {
   EXPECT_THAT(Cuts(), IsEmpty());
 }
 
+// Its pool was opened a moment later, and its volume was "being copied" for ever.
+TEST_F(SnapshotRestartTest, WhatIsLeftOfOneThatFailedWasNotDiscardedAgain) {
+  const std::string volume = Made().id;
+  LeaveIn(SnapshotPhase::kFailed, Must(Create("a", volume)));
+  node_.FailNextBelow("RemoveSkeleton", std::string(kPoolPath) + "/cuts",
+                      Error::NotApplied(Code::kUnavailable, "it is not there yet"), 2);
+  RestartAgent();
+  EXPECT_THAT(Cuts(), SizeIs(1));
+  Run(std::chrono::minutes(1));
+  EXPECT_EQ(Rows().at(0).phase, SnapshotPhase::kFailed);
+  EXPECT_THAT(Cuts(), IsEmpty());
+}
+
 TEST_F(SnapshotRestartTest, AGroupThatWasNotCutWholeGoes) {
   const SnapshotGroupView made = Must(CreateGroup("g", {Made("pvc-1").id, Made("pvc-2").id}));
   LeaveIn(SnapshotPhase::kCutting, made.snapshots[1]);
