@@ -111,8 +111,8 @@ TEST_F(SnapshotRestartTest, OfOneThatFailedTheFilesGoAndTheReasonStays) {
   EXPECT_THAT(Cuts(), IsEmpty());
 }
 
-// The discard was refused at the start (its pool was not open yet, or deletions were held back), and
-// its volume was "being copied" for ever.
+// The discard was refused at the start (its pool was not open yet, or deletions were held back),
+// and its volume was "being copied" for ever.
 TEST_F(SnapshotRestartTest, WhatIsLeftOfOneThatFailedWasNotDiscardedLater) {
   LeaveIn(SnapshotPhase::kFailed, Must(Create("a", Made().id)));
   irreversible_.hold = true;
