@@ -172,7 +172,26 @@ void NodePools::KeepThrottlesLater() {
   }));
 }
 
+// Nobody opens such a pool, so that nobody can have its volumes or delete them.
+void NodePools::NameMissingPools() {
+  std::map<std::string, int> missing;
+  for (const PoolVolumeRecord& volume : volumes_.All()) {
+    if (!IsListed(volume.backend)) ++missing[volume.pool];
+  }
+  for (const std::unique_ptr<Pool>& pool : volumes_.pools()) missing.erase(pool->name());
+  for (const auto& [name, count] : missing) {
+    parts_.agent_parts.Set(
+        "pool " + name,
+        Error::NotApplied(Code::kFailedPrecondition,
+                          "the configuration names it no more, and of its volumes " +
+                              std::to_string(count) + " are on record: name it again, and delete " +
+                              "them first if it is to go"),
+        PartNeed::kOptional);
+  }
+}
+
 void NodePools::Open() {
+  NameMissingPools();
   if (!keeps_throttles_ && !volumes_.pools().empty()) KeepThrottlesLater();
   for (const std::unique_ptr<Pool>& pool : volumes_.pools()) OpenPool(*pool);
 }

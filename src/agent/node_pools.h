@@ -92,6 +92,7 @@ class NodePools {
   };
   void OpenPool(Pool& pool);
   void KeepThrottlesLater();
+  void NameMissingPools();
   void Tried(Pool& pool, const Status& recovered);
   void TryLater(Pool& pool);
   void LookAt(const Pool& pool);

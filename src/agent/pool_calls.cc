@@ -1,4 +1,5 @@
 // The calls of the control API about pools and their volumes.
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,8 @@
 
 namespace volumed {
 namespace {
+
+constexpr Duration kLookAtRecords = std::chrono::seconds(1);
 
 using GetPoolsCall = UnaryCall<v1::GetPoolsRequest, v1::GetPoolsResponse>;
 
@@ -36,11 +39,15 @@ void AddPool(const std::shared_ptr<PoolsAnswer>& answer, size_t at, const v1::Po
 
 // Blocks: until the pool's filesystem has answered, or has not for a while.
 v1::Pool LookAtPool(PoolVolumes& volumes, const Pool& pool,
-                    const std::vector<std::string>& snapshots) {
+                    const std::vector<std::string>& snapshots, const Clock& clock) {
   v1::Pool told;
   EncodePool({pool, static_cast<int>(volumes.CountOf(pool.name())), CountOfPool(pool, snapshots),
               volumes.Glance(pool.name())},
              &told);
+  CallOptions call;
+  call.deadline = Deadline::After(clock, kLookAtRecords);
+  const Status readable = volumes.CheckAllReadable(call);
+  if (told.reason().empty() && !readable.ok()) told.set_reason(readable.error().message());
   return told;
 }
 
@@ -60,8 +67,9 @@ void LookAtPools(const GetPoolsCall& call) {
   Scheduler& scheduler = call.backend.scheduler;
   for (size_t at = 0; at < asked.size(); ++at) {
     scheduler.RunBlocking([&scheduler, &volumes, pool = asked[at], ids, answer, at] {
-      scheduler.Post(
-          [answer, at, told = LookAtPool(volumes, *pool, ids)] { AddPool(answer, at, told); });
+      scheduler.Post([answer, at, told = LookAtPool(volumes, *pool, ids, scheduler.clock())] {
+        AddPool(answer, at, told);
+      });
     });
   }
 }

@@ -108,6 +108,17 @@ Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const st
   return ShownAt::kElse;
 }
 
+Status CheckPoolIsThere(const PoolVolumes& volumes, const std::string& id,
+                        const CallOptions& call) {
+  ASSIGN_OR_RETURN(const PoolVolumeRecord volume, volumes.Find(id));
+  CallOptions in_pool = call;
+  in_pool.domain = volumes.DomainOf(id);
+  for (const std::unique_ptr<Pool>& pool : volumes.pools()) {
+    if (pool->name() == volume.pool) return pool->CheckThere(in_pool);
+  }
+  return OkStatus();
+}
+
 Result<std::vector<std::string>> FindMountsOf(const PoolVolumes& volumes, Kernel& kernel,
                                               const std::string& id, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::vector<std::string> devices, DevicesOf(volumes, id, call));

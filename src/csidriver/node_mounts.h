@@ -27,6 +27,11 @@ enum class ShownAt {
 Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
                             const SafePath& place, const CallOptions& call);
 
+// Whether the directory of the volume's pool is there; without it nothing on the node is known to
+// be the volume's. Threads: any. Blocks: until the call's deadline. Errors: those of
+// Pool::CheckThere.
+Status CheckPoolIsThere(const PoolVolumes& volumes, const std::string& id, const CallOptions& call);
+
 // Where a device of the volume is mounted; empty: nowhere. Whoever may rename what lies around a
 // place takes the mount to another name. Threads, blocking and errors: as FindShownAt.
 Result<std::vector<std::string>> FindMountsOf(const PoolVolumes& volumes, Kernel& kernel,

@@ -74,6 +74,7 @@ Status CheckNothingElseAt(const OperationParts& parts, const PoolVolumes& volume
   ASSIGN_OR_RETURN(const ShownAt shown,
                    FindShownAt(volumes, parts.host.kernel, id, place, QuestionOf(parts)));
   if (shown != ShownAt::kElse) return OkStatus();
+  RETURN_IF_ERROR(CheckPoolIsThere(volumes, id, QuestionOf(parts)));
   return Refusal("something else than volume " + id + " is mounted at " + Shown(place));
 }
 

@@ -37,6 +37,7 @@ constexpr const char* kModifyStep = "Modify";
 constexpr const char* kLookStep = "Look";
 constexpr const char* kImportStep = "Import";
 // A check of a whole filesystem is a part of it.
+constexpr size_t kShownPlace = 256;  // bytes
 constexpr Duration kImportLimit = std::chrono::hours(1);
 
 std::string PvNameOf(const std::string& id) { return "csi:" + id; }
@@ -79,6 +80,18 @@ VolumeSpec SpecOf(const OperationParts& parts, const PoolServed& pools,
       PoolPvOf(record, pools.driver, parts.host.node.GetNodeName().str()), false);
 }
 
+// The guard would name it as if another volume were in the way.
+Status CheckNotStaged(const OperationParts& parts, const std::string& id) {
+  const std::optional<DeviceRecord> device = parts.devices.Find(PoolDeviceName(id));
+  if (!device || IsGone(*device)) return OkStatus();
+  const std::optional<SafePath> place = GivenPlaceOf(*device);
+  if (!place) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "volume " + id + " is in use: it is staged at " +
+                               Quoted(place->Display(), kShownPlace) +
+                               ", and nothing is deleted before it is unstaged");
+}
+
 Status Delete(const OperationParts& parts, const DeletePoolVolume& operation,
               const CallOptions& call) {
   PoolServed& pools = *operation.pools;
@@ -88,6 +101,7 @@ Status Delete(const OperationParts& parts, const DeletePoolVolume& operation,
     // An earlier try has deleted it, and did not live to say so to others.
     return parts.storage.EndReclaims(PvNameOf(operation.id));
   }
+  RETURN_IF_ERROR(CheckNotStaged(parts, operation.id));
   const VolumeSpec spec = SpecOf(parts, pools, *record);
   const ReclaimRequest request{std::make_shared<const PersistentVolume>(*spec.persistent_volume()),
                                ReclaimAction::kDelete};

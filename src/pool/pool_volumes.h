@@ -77,6 +77,9 @@ class PoolVolumes {
   // The volume that is, or is to be, a directory which was at this path: one whose import has not
   // ended, if there is one.
   std::optional<PoolVolumeRecord> FindMovedFrom(const std::string& path) const EXCLUDES(mu_);
+  // Whether each volume's record can be read: without that none is made. Blocks: until the deadline.
+  // Errors, not applied: FailedPrecondition.
+  Status CheckAllReadable(const CallOptions& call) EXCLUDES(mu_);
   // Whether a name that FindByName() does not find is certainly that of no volume. Blocks: until
   // the deadline. Errors, not applied: FailedPrecondition while a volume is kUnreadable, and while
   // records are in doubt; Unavailable until each pool was looked through for files without a row.
@@ -321,7 +324,6 @@ class PoolVolumes {
   Status Advance(PoolVolumeRecord& record, PoolVolumeEvent event) EXCLUDES(mu_);
   void TellChanged() const;
 
-  Status CheckAllReadable(const CallOptions& call) EXCLUDES(mu_);
   // The volume that was made by this name, or is being made; or the record of a new one, which is
   // not written yet: its state is kNotKnown.
   Result<PoolVolumeRecord> FindOrPlan(const PoolVolumeWish& wish) const EXCLUDES(mu_);

@@ -326,11 +326,14 @@ Result<PoolVolumes::Reservation> PoolVolumes::Reserve(const Pool& pool, PoolBack
   MutexLock lock(mu_);
   const PoolAccount account = AccountFor(pool, measured);
   if (account.free_bytes < bytes) {
+    std::string why = measured.shortage;
+    if (why.empty() && account.is_short) why = kPoolShortText;
     return Error::NotApplied(Code::kResourceExhausted,
                              "pool " + pool.name() + " can promise " +
-                                 BytesForPeople(account.free_bytes) + " more, and " +
+                                 BytesForPeople(account.free_bytes) + " more beside the " +
+                                 BytesForPeople(account.promised_bytes) + " of its volumes, and " +
                                  BytesForPeople(bytes) + " are needed" +
-                                 (measured.shortage.empty() ? "" : ": " + measured.shortage))
+                                 (why.empty() ? "" : ": " + why))
         .About(kAboutClaim);
   }
   reserved_[id] = {pool.name(), kind, bytes};

@@ -229,6 +229,22 @@ TEST_F(NodePoolsTest, PodsWereNotToldThatTheirPoolIsShort) {
   EXPECT_EQ(troubles_["/srv/one"], PoolTrouble());
 }
 
+// Its volumes were "Ready", nobody could have or delete them, and nothing said why.
+TEST_F(NodePoolsTest, APoolWithVolumesThatIsConfiguredNoMoreWasNotMissed) {
+  kernel_.AddDirectory("/srv/one");
+  kernel_.AddDirectory("/srv/two");
+  Open();
+  OpenVolume();
+  config_.pools = {{"two", "/srv/two"}};
+  Restart();
+  Open();
+  EXPECT_THAT(Failed(), ::testing::ElementsAre("pool one"));
+  config_.pools = {{"one", "/srv/one"}, {"two", "/srv/two"}};
+  Restart();
+  Open();
+  EXPECT_THAT(Failed(), IsEmpty());
+}
+
 TEST_F(NodePoolsTest, AScrapeHasTheFiguresOfTheLookBeforeIt) {
   kernel_.AddDirectory("/srv/one");
   kernel_.AddDirectory("/srv/two");

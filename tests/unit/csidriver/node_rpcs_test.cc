@@ -168,6 +168,27 @@ TEST_F(NodeRpcsTest, AVolumeWasDeletedWhileItsFileWasAttachedUnderAnotherPath) {
   EXPECT_FALSE(node_.Exists(kPoolPath + "/volumes/" + id));
 }
 
+// It was said that its storage was another persistent volume's.
+TEST_F(NodeRpcsTest, ADeletionOfWhatIsStagedDidNotSayWhereItIs) {
+  const std::string id = CreateNamed("a");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(Delete(id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_,
+              HasSubstr("volume " + id + " is in use: it is staged at \"" + kStaging + "\""));
+  ASSERT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
+}
+
+// It was said that something else was mounted where the volume is.
+TEST_F(NodeRpcsTest, WhileThePoolIsAwayItsVolumeWasTakenForSomethingElse) {
+  const std::string id = CreateNamed("a");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  node_.Rename(kPoolPath, "moved");
+  node_.AddDirectory(kPoolPath);
+  EXPECT_EQ(StageIt(id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("another directory is there"));
+}
+
 TEST_F(NodeRpcsTest, AVolumeIsStagedAtOnePlaceAndInOneWay) {
   const std::string id = CreateNamed("a");
   ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
