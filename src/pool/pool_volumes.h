@@ -77,8 +77,8 @@ class PoolVolumes {
   // The volume that is, or is to be, a directory which was at this path: one whose import has not
   // ended, if there is one.
   std::optional<PoolVolumeRecord> FindMovedFrom(const std::string& path) const EXCLUDES(mu_);
-  // Whether each volume's record can be read: without that none is made. Blocks: until the deadline.
-  // Errors, not applied: FailedPrecondition.
+  // Whether each volume's record can be read: without that none is made. Blocks: until the
+  // deadline. Errors, not applied: FailedPrecondition.
   Status CheckAllReadable(const CallOptions& call) EXCLUDES(mu_);
   // Whether a name that FindByName() does not find is certainly that of no volume. Blocks: until
   // the deadline. Errors, not applied: FailedPrecondition while a volume is kUnreadable, and while
