@@ -10,11 +10,11 @@ import shutil
 import subprocess
 import time
 
-from cluster import Cluster
+from cluster import IMAGE, Cluster
 from own_central import central
 from own_kills import lives_over_kills, over_the_kubelets_death
 from own_life import Life, many_at_once, refused_for_want_of_room
-from own_node import DEPLOY, DRIVER, HERE, ROOT, Node
+from own_node import DEPLOY, DRIVER, HERE, ROOT, Node, images_of
 from own_nodes import two_nodes
 from own_objects import claim_of, pod_of
 from tools import Failed, run, say, wait_for
@@ -171,6 +171,7 @@ def own_driver(scratch, peers, binaries, rounds):
     lab = OwnDriver(scratch, peers, binaries)
     try:
         lab.start()
+        the_example(lab)
         times = []
         for number in range(rounds):
             say(f"a claim's life, {number + 1} of {rounds}")
@@ -184,6 +185,19 @@ def own_driver(scratch, peers, binaries, rounds):
         say_times(times)
     finally:
         lab.end()
+
+
+def the_example(lab):
+    """As the page says it, but for its image, which comes from no registry here."""
+    say("the example of deploy/kubernetes")
+    image, = images_of("example.yaml")
+    run(*lab.nodes[0].cluster.ctr, "images", "tag", IMAGE, "docker.io/library/" + image)
+    example = os.path.join(DEPLOY, "example.yaml")
+    lab.cluster.kubectl("apply", "-f", example)
+    lab.step("the example's pod runs", lambda: lab.is_running("volumed-example"))
+    wait_for("what it has written", lambda: lab.exec("volumed-example", "cat /data/hello", check=False) == "hello", 20)
+    lab.cluster.kubectl("delete", "-f", example, "--timeout=60s")
+    lab.nothing_left()
 
 
 def say_times(times):
