@@ -322,10 +322,22 @@ Status Pool::TakeUuid(const PoolRecord& found) const {
   return uuids_ == nullptr ? OkStatus() : uuids_->Take(found);
 }
 
+// The place of a disk that is not mounted looks as any other empty directory.
+void Pool::WarnOfNoDisk(const PoolLayout& layout, const CallOptions& call) const {
+  const Result<FileInfo> there =
+      kernel_.Call(Stat{.path = layout.Directory(), .only_mount_point = true}, call);
+  if (!there.ok() || there->is_mount_point) return;
+  log_.Warning(
+      "a pool is made in a directory that is no mount point: if a disk of its own is to be mounted "
+      "there, do that, and start the agent again before a volume is made",
+      {{"pool", settings_.name}, {"path", layout.root()}});
+}
+
 // REQUIRES: the directory is locked. Whoever had the lock before may have adopted it meanwhile.
 Result<std::string> Pool::Adopt(const PoolLayout& layout, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::optional<std::string> there, ReadMarker(kernel_, layout, call));
   if (there) return *there;
+  WarnOfNoDisk(layout, call);
   const std::string uuid = NewUuid();
   const WriteFile marker{.path = layout.Marker(),
                          .content = Secret<std::string>(PoolMarkerText(uuid)),

@@ -117,6 +117,7 @@ class Pool {
                                              const StorageIdentity& root, const CallOptions& call)
       EXCLUDES(mu_);
   Status TakeUuid(const PoolRecord& found) const;
+  void WarnOfNoDisk(const PoolLayout& layout, const CallOptions& call) const;
   Result<std::string> Adopt(const PoolLayout& layout, const CallOptions& call);
   Result<FilePin> LockFor(const PoolLayout& layout, const CallOptions& call) EXCLUDES(mu_);
   Status TryOpen(bool may_adopt, const CallOptions& call) EXCLUDES(mu_);

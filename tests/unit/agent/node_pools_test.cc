@@ -229,6 +229,18 @@ TEST_F(NodePoolsTest, PodsWereNotToldThatTheirPoolIsShort) {
   EXPECT_EQ(troubles_["/srv/one"], PoolTrouble());
 }
 
+// It was a pool on the disk of the system, and nothing said so.
+TEST_F(NodePoolsTest, APoolWasMadeBelowADiskThatWasNotMountedWithoutAWord) {
+  kernel_.AddDirectory("/srv/one");
+  kernel_.AddDirectory("/srv/two");
+  kernel_.AddMount("xfs", "/dev/sdb", "/srv/two");
+  Open();
+  EXPECT_EQ(log_.Count("is no mount point"), 1);
+  Restart();
+  Open();
+  EXPECT_EQ(log_.Count("is no mount point"), 1) << "they are pools by now";
+}
+
 // Its volumes were "Ready", nobody could have or delete them, and nothing said why.
 TEST_F(NodePoolsTest, APoolWithVolumesThatIsConfiguredNoMoreWasNotMissed) {
   kernel_.AddDirectory("/srv/one");
