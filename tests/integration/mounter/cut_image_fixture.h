@@ -74,6 +74,17 @@ class CutImageTest : public BlockMountTest, public ::testing::WithParamInterface
     return Must(local_->Call(ReadFile{{scratch(), "copy/f"}}, {})).bytes;
   }
 
+  // Its filesystem gets the other UUID, and is read by it. The error of asking again while it is
+  // mounted.
+  Error RenameAndRead(const ChangeFilesystemUuid& change) {
+    EXPECT_TRUE(Must(local_->Call(change, {})).changed);
+    EXPECT_FALSE(Must(local_->Call(change, {})).changed);
+    EXPECT_EQ(ReadCut(copy_uuid_), "kept");
+    const auto in_use = local_->Call(change, {});
+    EXPECT_FALSE(in_use.ok());
+    return in_use.ok() ? Error::NotApplied(Code::kUnknown, "it was done") : in_use.error();
+  }
+
   // Nobody else's: tests that run at the same time see each other's filesystems.
   const std::string source_uuid_ = NewUuid();
   const std::string copy_uuid_ = NewUuid();

@@ -10,11 +10,9 @@
 #include <vector>
 
 #include "base/descriptor.h"
-#include "integration/loop_device.h"
-#include "integration/mount_namespace_fixture.h"
+#include "integration/mounter/block_mount_fixture.h"
 #include "integration/partitions.h"
 #include "mounter/host_directory.h"
-#include "os/local_kernel.h"
 
 namespace volumed {
 namespace {
@@ -22,22 +20,21 @@ namespace {
 constexpr int64_t kDiskBytes = int64_t{64} << 20;
 constexpr size_t kBlock = 4096;
 
-class DeviceWritesTest : public MountNamespaceTest {
+class DeviceWritesTest : public BlockMountTest {
  protected:
   void SetUp() override {
-    MountNamespaceTest::SetUp();
+    BlockMountTest::SetUp();
     if (IsSkipped() || HasFatalFailure()) return;
-    if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
-    auto created = LocalKernel::Create({});
-    ASSERT_TRUE(created.ok());
-    kernel_ = std::move(created).value();
-    ASSERT_TRUE(MakeImage(scratch() + "/image", kDiskBytes));
-    disk_ = std::make_unique<LoopDevice>(scratch() + "/image");
+    disk_ = std::make_unique<LoopDevice>(Image("image", kDiskBytes));
     ASSERT_TRUE(disk_->valid());
+  }
+  void TearDown() override {
+    disk_.reset();
+    BlockMountTest::TearDown();
   }
   std::string CountOf(const std::string& device) {
     const auto found =
-        kernel_->Call(IdentifyDevice{.path = HostPath(device), .count_writes = true}, {});
+        local_->Call(IdentifyDevice{.path = HostPath(device), .count_writes = true}, {});
     EXPECT_TRUE(found.ok()) << found.error().ToString();
     return found.ok() ? found->writes : "";
   }
@@ -62,7 +59,6 @@ class DeviceWritesTest : public MountNamespaceTest {
     return sectors;
   }
 
-  std::unique_ptr<LocalKernel> kernel_;
   std::unique_ptr<LoopDevice> disk_;
 };
 
