@@ -185,7 +185,7 @@ TEST_F(NodeRpcsTest, WhileThePoolIsAwayItsVolumeWasTakenForSomethingElse) {
   ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
   node_.Rename(kPoolPath, "moved");
   node_.AddDirectory(kPoolPath);
-  EXPECT_EQ(StageIt(id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(StageIt(id), StatusCode::UNAVAILABLE);
   EXPECT_THAT(message_, HasSubstr("another directory is there"));
 }
 
