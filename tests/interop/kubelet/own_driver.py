@@ -188,11 +188,13 @@ def own_driver(scratch, peers, binaries, rounds):
 
 
 def the_example(lab):
-    """As the page says it, but for its image, which comes from no registry here."""
+    """As the page says it, but that its image comes from no registry here, and that pods have no network of their own."""
     say("the example of deploy/kubernetes")
     image, = images_of("example.yaml")
     run(*lab.nodes[0].cluster.ctr, "images", "tag", IMAGE, "docker.io/library/" + image)
-    example = os.path.join(DEPLOY, "example.yaml")
+    example = os.path.join(lab.dir, "example.yaml")
+    with open(os.path.join(DEPLOY, "example.yaml")) as shipped, open(example, "w") as file:
+        file.write(shipped.read().replace("  containers:", "  hostNetwork: true\n  containers:"))
     lab.cluster.kubectl("apply", "-f", example)
     lab.step("the example's pod runs", lambda: lab.is_running("volumed-example"))
     wait_for("what it has written", lambda: lab.exec("volumed-example", "cat /data/hello", check=False) == "hello", 20)
