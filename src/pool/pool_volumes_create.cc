@@ -16,8 +16,8 @@ Status CheckName(const std::string& name) {
 }
 
 Status CheckKeepsBlocks(const Pool& pool, const PoolParameters& parameters) {
-  if (parameters.allocation != PoolAllocation::kThick || !pool.writes_elsewhere())
-    return OkStatus();
+  const bool is_thick = parameters.allocation == PoolAllocation::kThick;
+  if (!is_thick || !pool.writes_elsewhere()) return OkStatus();
   return PoolRefusal("pool " + pool.name() +
                      " lies on a btrfs, which writes what is written anew to other blocks, so that "
                      "none can be kept for a volume: \"thick\" needs a pool on an ext4 or xfs");
