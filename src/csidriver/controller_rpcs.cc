@@ -6,6 +6,7 @@
 
 #include "csidriver/controller_parts.h"
 #include "csidriver/csi_inline_wish.h"
+#include "csidriver/delete_volume.h"
 #include "pool/pool_id.h"
 
 namespace volumed {
@@ -91,7 +92,8 @@ void Delete(const SharedControllerParts& shared, const DeleteRpc& rpc) {
     rpc.ChangesNothing();
     return rpc.Finish(OkStatus());
   }
-  StartForCall(*shared, DeletePoolVolume(shared->parts.pools, id), rpc, [](const Unit&) {});
+  StartForCall(*shared, DeleteServedVolume(shared->parts.pools, id, shared->settings.node), rpc,
+               [](const Unit&) {});
 }
 
 }  // namespace

@@ -179,6 +179,21 @@ TEST_F(NodeRpcsTest, ADeletionOfWhatIsStagedDidNotSayWhereItIs) {
   EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
 }
 
+// A kubelet that is killed before it unstages never does, and its volume could be deleted by nobody,
+// unless the node was started anew.
+TEST_F(NodeRpcsTest, AVolumeWhoseStagingSomebodyHadUnmountedCouldNotBeDeleted) {
+  const std::string id = CreateNamed("a");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(PublishIt(NodePublishRequest(id)), StatusCode::OK) << message_;
+  Must(node_.DoAside(Unmount{{kStaging, ""}}));
+  EXPECT_EQ(Delete(id), StatusCode::FAILED_PRECONDITION) << "a pod has it";
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
+  EXPECT_FALSE(node_.Exists(kPoolPath + "/volumes/" + id));
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  ExpectNothingLeft();
+}
+
 // It was said that something else was mounted where the volume is.
 TEST_F(NodeRpcsTest, WhileThePoolIsAwayItsVolumeWasTakenForSomethingElse) {
   const std::string id = CreateNamed("a");
