@@ -1,4 +1,4 @@
-// DeleteServedVolume: the deletion that a CO asks for, also of a volume whose unstaging it has lost.
+// DeleteServedVolume: the deletion that a CO asks for, also of a volume that it never unstages.
 //
 // A kubelet that is killed between NodeUnpublishVolume and NodeUnstageVolume never unstages: after
 // its start it knows of volumes by the directories of pods alone, and there is none any more.

@@ -6,7 +6,7 @@ import threading
 import time
 
 from own_life import BIG, SIZE, Life
-from tools import Failed, say, wait_for
+from tools import Failed, run, say, wait_for
 
 LIVES = 2
 KUBELETS = 4

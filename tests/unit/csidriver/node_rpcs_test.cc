@@ -179,8 +179,8 @@ TEST_F(NodeRpcsTest, ADeletionOfWhatIsStagedDidNotSayWhereItIs) {
   EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
 }
 
-// A kubelet that is killed before it unstages never does, and its volume could be deleted by nobody,
-// unless the node was started anew.
+// A kubelet that is killed before it unstages never does, and its volume could be deleted by
+// nobody, unless the node was started anew.
 TEST_F(NodeRpcsTest, AVolumeWhoseStagingSomebodyHadUnmountedCouldNotBeDeleted) {
   const std::string id = CreateNamed("a");
   ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
