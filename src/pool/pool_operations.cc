@@ -36,8 +36,8 @@ constexpr const char* kExpandStep = "Expand";
 constexpr const char* kModifyStep = "Modify";
 constexpr const char* kLookStep = "Look";
 constexpr const char* kImportStep = "Import";
-// A check of a whole filesystem is a part of it.
 constexpr size_t kShownPlace = 256;  // bytes
+// A check of a whole filesystem is a part of it.
 constexpr Duration kImportLimit = std::chrono::hours(1);
 
 std::string PvNameOf(const std::string& id) { return "csi:" + id; }
