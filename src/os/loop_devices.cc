@@ -1,7 +1,6 @@
 #include "os/loop_devices.h"
 
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <linux/loop.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
@@ -24,6 +23,7 @@
 #include "os/file_effects.h"
 #include "os/loop_asker.h"
 #include "os/loop_file.h"
+#include "os/loop_leftovers.h"
 #include "os/mount_index.h"
 #include "os/regular_file.h"
 #include "os/safe_open.h"
@@ -197,16 +197,14 @@ bool IsNoLoopControl(int sys_errno) {
   return sys_errno == ENOENT || sys_errno == ENOTTY || sys_errno == ENODEV || sys_errno == ENXIO;
 }
 
-// What an earlier user has made read-only (blockdev --setro) stays so for the next file.
-Status MakeWritable(const OpenLoop& loop, const std::string& what) {
-  int read_only = 0;
-  if (::ioctl(loop.device.get(), BLKROGET, &read_only) == 0 && read_only == 0) return OkStatus();
-  read_only = 0;
-  if (::ioctl(loop.device.get(), BLKROSET, &read_only) == 0) return OkStatus();
-  const Error error = Error::FromErrno(errno, what + ": /dev/" + loop.name + " takes no writes",
-                                       Outcome::kNotApplied);
-  (void)::ioctl(loop.device.get(), LOOP_CLR_FD);
-  return error;
+// Not if anybody has it open.
+bool RemoveFree(int control, int number) { return ::ioctl(control, LOOP_CTL_REMOVE, number) == 0; }
+
+// One that cannot be used is free again.
+Status TakeOver(const OpenLoop& loop, const std::string& what) {
+  Status cleared = ClearLoopLeftovers(loop.device.get(), loop.name, what);
+  if (!cleared.ok()) (void)::ioctl(loop.device.get(), LOOP_CLR_FD);
+  return cleared;
 }
 
 // Attaches a free one; `flags` are LO_FLAGS_*.
@@ -232,12 +230,15 @@ Result<OpenLoop> AttachFree(int file, uint32_t flags, uint32_t block_size,
     }
     OpenLoop loop;
     loop.name = "loop" + std::to_string(number);
+    // The next free one is then made anew.
+    const bool is_removed = HasLostDiscards(loop.name) && RemoveFree(control.get(), number);
+    if (is_removed) continue;
     loop.device = Descriptor(::open(("/dev/" + loop.name).c_str(), access | O_CLOEXEC));
     if (!loop.device.valid()) {
       return Error::FromErrno(errno, what + ": open /dev/" + loop.name, Outcome::kNotApplied);
     }
     if (::ioctl(loop.device.get(), LOOP_CONFIGURE, &config) == 0) {
-      if (access == O_RDWR) RETURN_IF_ERROR(MakeWritable(loop, what));
+      if (access == O_RDWR) RETURN_IF_ERROR(TakeOver(loop, what));
       LoopAsker::Remember(loop.name, {info.st_dev, info.st_ino});
       return loop;
     }

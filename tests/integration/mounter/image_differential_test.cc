@@ -3,7 +3,6 @@
 // can show.
 #include <fcntl.h>
 #include <linux/fs.h>
-#include <linux/loop.h>
 #include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/mount.h>
@@ -328,32 +327,6 @@ TEST_F(ImageTest, AFreeLoopDeviceWithoutItsNodeIsMissing) {
   // The node has no loop devices at all.
   EXPECT_EQ(nobody.error().code(), Code::kFailedPrecondition) << nobody.error().ToString();
   EXPECT_FALSE(without.error().maybe_applied() || nobody.error().maybe_applied());
-}
-
-// It stayed so for each file that was attached to it later.
-TEST_F(ImageTest, ALoopDeviceThatSomebodyHadMadeReadOnlyTookNoWritesOfAVolume) {
-  Image();
-  const Descriptor control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
-  // Another test may take the free one first.
-  for (int tries = 0; tries < 100; ++tries) {
-    const std::string free =
-        "/dev/loop" + std::to_string(::ioctl(control.get(), LOOP_CTL_GET_FREE));
-    const Descriptor device(::open(free.c_str(), O_RDONLY | O_CLOEXEC));
-    int read_only = 1;
-    ASSERT_EQ(::ioctl(device.get(), BLKROSET, &read_only), 0) << free;
-    const AttachedLoop loop = Must(local_->Call(AttachLoop{{scratch(), "image"}}, {}));
-    const bool is_it = loop.device.path == free;
-    if (is_it) {
-      EXPECT_FALSE(loop.device.read_only);
-      EXPECT_EQ(::ioctl(device.get(), BLKROGET, &read_only), 0);
-      EXPECT_EQ(read_only, 0);
-    }
-    read_only = 0;
-    EXPECT_EQ(::ioctl(device.get(), BLKROSET, &read_only), 0);
-    Must(local_->Call(DetachLoops{{scratch(), "image"}}, {}));
-    if (is_it) return;
-  }
-  FAIL() << "others take each free loop device first";
 }
 
 // The kernel asks the file of each loop device of the machine, and some may be on a disk that has
