@@ -110,10 +110,13 @@ void Agent::AddCsiController() {
   settings.other_nodes = config_.csi_nodes;
   settings.most_volumes = config_.csi_max_volumes;
   settings.capacity_deadline = kCapacityDeadline;
+  settings.look_deadline = config_.deadline_stats;
   AddControllerRpcs(
       *csi_handlers_,
       ControllerRpcParts{
-          *scheduler_, *operations_, *served_pools_, [this] { return manager_->WhyUnseen(); },
+          *scheduler_, *operations_, *served_pools_, *device_records_,
+          PlaceLooks::Parts{*scheduler_, *kernel_, kernel_.get(), config_.root},
+          [this] { return manager_->WhyUnseen(); },
           [this](const std::string& volume, Duration at_most, std::function<void()> done) {
             snapshots_->engine().WhenCopiedForClone(volume, at_most, std::move(done));
           }},

@@ -17,6 +17,7 @@ struct ControllerParts {
   ControllerRpcParts parts;
   ControllerRpcSettings settings;
   CsiPlaces places;
+  std::shared_ptr<PlaceLooks> looks;
 
   PoolVolumes& volumes() const { return parts.pools.volumes; }
 };

@@ -92,8 +92,14 @@ void Delete(const SharedControllerParts& shared, const DeleteRpc& rpc) {
     rpc.ChangesNothing();
     return rpc.Finish(OkStatus());
   }
-  StartForCall(*shared, DeleteServedVolume(shared->parts.pools, id, shared->settings.node), rpc,
-               [](const Unit&) {});
+  const auto start = [shared, rpc](const Status& answers) {
+    if (!answers.ok()) return rpc.Finish(answers);
+    StartForCall(*shared, DeleteServedVolume(shared->parts.pools, rpc.request().volume_id()), rpc,
+                 [](const Unit&) {});
+  };
+  const std::optional<SafePath> staged = StagedByRow(shared->parts.devices, id);
+  if (!staged) return start(OkStatus());
+  shared->looks->Ask(WayOnto(*staged).looks, start);
 }
 
 }  // namespace
@@ -118,7 +124,8 @@ void AddMakingRpcs(CsiHandlers& handlers, const SharedControllerParts& shared) {
 void AddControllerRpcs(CsiHandlers& handlers, const ControllerRpcParts& parts,
                        const ControllerRpcSettings& settings) {
   const auto shared = std::make_shared<const ControllerParts>(ControllerParts{
-      parts, settings, CsiPlacesOf(parts.pools.driver, settings.node, settings.other_nodes)});
+      parts, settings, CsiPlacesOf(parts.pools.driver, settings.node, settings.other_nodes),
+      std::make_shared<PlaceLooks>(parts.looks, settings.look_deadline)});
   AddMakingRpcs(handlers, shared);
   AddAskingRpcs(handlers, shared);
   AddPublishingRpcs(handlers, shared);

@@ -17,7 +17,9 @@
 #include "base/clock.h"
 #include "base/scheduler.h"
 #include "csidriver/csi_service.h"
+#include "csidriver/place_looks.h"
 #include "operation/volume_operations.h"
+#include "operation/volume_record_keeper.h"
 #include "pool/pool_operations.h"
 
 namespace volumed {
@@ -26,6 +28,8 @@ struct ControllerRpcParts {
   Scheduler& scheduler;
   VolumeOperations& operations;
   PoolServed& pools;
+  const DeviceRecordKeeper& devices;
+  PlaceLooks::Parts looks;  // where volumes that are deleted are on the node
   // Why nothing may be deleted yet, for people; empty if it may (VolumeManager::WhyUnseen). Asked
   // on the control thread.
   std::function<std::string()> why_unseen;
@@ -39,6 +43,7 @@ struct ControllerRpcSettings {
   std::set<std::string> other_nodes;  // to which volumes may be published, too
   int64_t most_volumes = 0;           // that are published to a node; 0: no limit
   Duration capacity_deadline{};       // of a look at a pool
+  Duration look_deadline{};           // of a look at the filesystem of a place
 };
 
 // Adds the handlers of CreateVolume, DeleteVolume, ValidateVolumeCapabilities, ListVolumes,

@@ -3,36 +3,54 @@
 #include "csidriver/node_mounts.h"
 #include "csidriver/node_volumes.h"
 #include "operation/given_place.h"
-#include "operation/recorded_volume.h"
+#include "operation/operation_executor.h"
+#include "os/mount_table.h"
 #include "pool/pool_names.h"
 
 namespace volumed {
 namespace {
 
-// Where the volume is staged by its row alone. A block volume has no mount there in any case.
-std::optional<SafePath> PlaceThatWasLeft(const OperationParts& parts, const PoolVolumes& volumes,
-                                         const std::string& id) {
-  const std::optional<DeviceRecord> device = parts.devices.Find(PoolDeviceName(id));
-  if (!device || IsGone(*device) || device->is_block) return std::nullopt;
-  const std::optional<SafePath> place = GivenPlaceOf(*device);
-  if (!place) return std::nullopt;
+constexpr char kEndLeaseStep[] = "EndLease";
+
+// Whether the node has nothing of the volume where its row says that it is staged. The mount table
+// is read as it is: the one that is kept misses a mount whose directory was renamed and is back.
+Result<bool> IsByRowAlone(const OperationParts& parts, const PoolVolumes& volumes,
+                          const std::string& id, const SafePath& place) {
+  const std::optional<DeviceRecord> row = parts.devices.Find(PoolDeviceName(id));
   CallOptions call;
   call.deadline = Deadline::After(parts.host.clock, parts.settings.make_pod_directories);
-  const Result<ShownAt> shown = FindShownAt(volumes, parts.host.kernel, id, *place, call);
-  const bool is_left = shown.ok() && *shown == ShownAt::kNothing;
-  return is_left ? place : std::nullopt;
+  if (row && row->is_block) {
+    ASSIGN_OR_RETURN(const bool has_device, HasDevice(volumes, id, call));
+    return !has_device;
+  }
+  ASSIGN_OR_RETURN(MountListing all, parts.host.kernel.Call(ListMounts{}, call));
+  return MountSnapshot(std::move(all.mounts)).FindTop(place.Display()) == nullptr;
 }
 
 }  // namespace
+
+std::optional<SafePath> StagedByRow(const DeviceRecordKeeper& devices, const std::string& id) {
+  const std::optional<DeviceRecord> row = devices.Find(PoolDeviceName(id));
+  return row && !IsGone(*row) ? GivenPlaceOf(*row) : std::nullopt;
+}
 
 std::optional<OperationFailure> DeleteServedVolume::Run(const OperationParts& parts,
                                                         OperationProgress& progress,
                                                         Unit& result) const {
   PoolVolumes& volumes = deletion.pools->volumes;
-  if (const std::optional<SafePath> left = PlaceThatWasLeft(parts, volumes, deletion.id)) {
-    std::optional<OperationFailure> failure =
-        UnstageNodeVolume(volumes, {deletion.id, node, *left}).Run(parts, progress, result);
+  const std::string& id = deletion.id;
+  if (const std::optional<SafePath> place = StagedByRow(parts.devices, id)) {
+    // What nobody can tell is staged, and is not deleted.
+    const Result<bool> is_left = IsByRowAlone(parts, volumes, id, *place);
+    std::optional<OperationFailure> failure;
+    if (is_left.ok() && *is_left) {
+      failure = UnstageNodeVolume(volumes, {id, *place}).Run(parts, progress, result);
+    }
     if (failure) return failure;
+  }
+  progress.EnterStep(kEndLeaseStep);
+  if (const Status ended = EndLeasesOfStaging(parts, volumes, id); !ended.ok()) {
+    return OperationFailure{Traits(parts).name, kEndLeaseStep, ended.error()};
   }
   return deletion.Run(parts, progress, result);
 }

@@ -11,22 +11,28 @@
 
 #include "operation/operation.h"
 #include "operation/operation_parts.h"
+#include "operation/volume_record_keeper.h"
+#include "os/safe_path.h"
 #include "pool/pool_operations.h"
 
 namespace volumed {
 
-// As DeletePoolVolume, whose key it has. A volume with files that is staged by its row, published
-// nowhere, and whose mount somebody has taken away, is unstaged first: nobody has it any more.
-// Errors: those of DeletePoolVolume and of UnstageNodeVolume.
+// Where a CO has staged the volume, as its row has it; nullopt: nowhere, or for pods of the agent's
+// own. Threads: any. Blocks: never.
+std::optional<SafePath> StagedByRow(const DeviceRecordKeeper& devices, const std::string& id);
+
+// As DeletePoolVolume, whose key it has. A volume that is staged by its row alone, published
+// nowhere, and of which somebody has taken away what the node had, its mount, or a block volume's
+// device, is unstaged first: nobody has it any more. So goes the lease of a staging that did not
+// live to give it back. REQUIRES: the filesystem of StagedByRow() has answered (PlaceLooks), as an
+// unstaging works there. Errors: those of DeletePoolVolume and of UnstageNodeVolume.
 struct DeleteServedVolume : OperationOf<Unit> {
-  DeleteServedVolume(PoolServed& of, std::string volume, std::string this_node)
-      : deletion(of, std::move(volume)), node(std::move(this_node)) {}
+  DeleteServedVolume(PoolServed& of, std::string volume) : deletion(of, std::move(volume)) {}
   OperationKey key() const { return deletion.key(); }
   OperationTraits Traits(const OperationParts& parts) const { return deletion.Traits(parts); }
   std::optional<OperationFailure> Run(const OperationParts& parts, OperationProgress& progress,
                                       Unit& result) const;
   DeletePoolVolume deletion;
-  std::string node;
 };
 
 }  // namespace volumed

@@ -133,7 +133,7 @@ Failure UnmountInline(const OperationParts& parts, const UnpublishInlineVolume& 
     return failure;
   }
   const SafePath staging = RestsOf(parts, request.handle).Below(volume.id);
-  return UnstageNodeVolume(*unpublish.volumes, {volume.id, request.serving.node, staging, spec})
+  return UnstageNodeVolume(*unpublish.volumes, {volume.id, staging, spec})
       .Run(parts, progress, done);
 }
 

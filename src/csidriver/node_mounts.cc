@@ -119,6 +119,11 @@ Status CheckPoolIsThere(const PoolVolumes& volumes, const std::string& id,
   return OkStatus();
 }
 
+Result<bool> HasDevice(const PoolVolumes& volumes, const std::string& id, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::vector<std::string> devices, DevicesOf(volumes, id, call));
+  return !devices.empty();
+}
+
 Result<std::vector<std::string>> FindMountsOf(const PoolVolumes& volumes, Kernel& kernel,
                                               const std::string& id, const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::vector<std::string> devices, DevicesOf(volumes, id, call));

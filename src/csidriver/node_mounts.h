@@ -32,6 +32,10 @@ Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const st
 // Pool::CheckThere.
 Status CheckPoolIsThere(const PoolVolumes& volumes, const std::string& id, const CallOptions& call);
 
+// Whether the node has a device of the volume: of an image that is attached, say. Threads: any.
+// Blocks: until the call's deadline. Errors: as FindShownAt.
+Result<bool> HasDevice(const PoolVolumes& volumes, const std::string& id, const CallOptions& call);
+
 // Where a device of the volume is mounted; empty: nowhere. Whoever may rename what lies around a
 // place takes the mount to another name. Threads, blocking and errors: as FindShownAt.
 Result<std::vector<std::string>> FindMountsOf(const PoolVolumes& volumes, Kernel& kernel,

@@ -280,7 +280,7 @@ Result<std::optional<NodeUnstage>> NodeRpcs::UnstageOf(
                    FindLeaving(request.volume_id(), kStagingField, request.staging_target_path()));
   if (!leaving) return std::optional<NodeUnstage>();
   return std::optional<NodeUnstage>(
-      {request.volume_id(), settings_.node, std::move(leaving->place), std::move(leaving->spec)});
+      {request.volume_id(), std::move(leaving->place), std::move(leaving->spec)});
 }
 
 Result<std::optional<NodeUnpublish>> NodeRpcs::UnpublishOf(

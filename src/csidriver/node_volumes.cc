@@ -204,6 +204,11 @@ Result<CsiPublishAnswer> DecidePublish(const OperationParts& parts,
     return Refusal("volume " + publish.request.id + " is staged at " +
                    Shown(publish.request.staging) + ", which is no target of it");
   }
+  // A device is bound only if it is the one on record.
+  if (!IsBlock(publish)) {
+    RETURN_IF_ERROR(
+        CheckNothingElseAt(parts, *publish.volumes, publish.request.id, publish.request.staging));
+  }
   RETURN_IF_ERROR(CheckNothingBelow(parts, publish.request.target));
   return answer;
 }
@@ -330,6 +335,12 @@ Failure NamingMounts(Failure failure, const OperationParts& parts,
 
 }  // namespace
 
+Status EndLeasesOfStaging(const OperationParts& parts, PoolVolumes& volumes,
+                          const std::string& id) {
+  if (StagedPlace(parts, id)) return OkStatus();
+  return volumes.EndLease(id, /*node=*/"", /*by_stage=*/true);
+}
+
 // ---- StageNodeVolume ----------------------------------------------------------------------------
 
 OperationKey StageNodeVolume::key() const { return OperationKey(DeviceOf(request.id)); }
@@ -345,10 +356,9 @@ Failure StageNodeVolume::Run(const OperationParts& parts, OperationProgress& pro
     return FailedAt(parts, *this, kCheckStep, may.error());
   }
   progress.EnterStep(kTakeLeaseStep);
-  if (const Status taken = volumes->TakeLease(request.id, request.lease, request.most_volumes);
-      !taken.ok()) {
-    return FailedAt(parts, *this, kTakeLeaseStep, taken.error());
-  }
+  Status taken = EndLeasesOfStaging(parts, *volumes, request.id);
+  if (taken.ok()) taken = volumes->TakeLease(request.id, request.lease, request.most_volumes);
+  if (!taken.ok()) return FailedAt(parts, *this, kTakeLeaseStep, taken.error());
   MountedDevice mounted;
   Failure failure = AboutTheNode(MountDeviceOf(*this).Run(parts, progress, mounted));
   if (!failure || failure->error.maybe_applied() || StagedPlace(parts, request.id)) return failure;
@@ -384,9 +394,8 @@ Failure UnstageNodeVolume::Run(const OperationParts& parts, OperationProgress& p
         *this);
     if (failure) return failure;
   }
-  if (StagedPlace(parts, request.id)) return std::nullopt;
   progress.EnterStep(kEndLeaseStep);
-  const Status ended = volumes->EndLease(request.id, request.node, /*by_stage=*/true);
+  const Status ended = EndLeasesOfStaging(parts, *volumes, request.id);
   if (ended.ok()) return std::nullopt;
   return FailedAt(parts, *this, kEndLeaseStep, ended.error().AsMaybeApplied());
 }

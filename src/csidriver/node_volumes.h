@@ -57,15 +57,14 @@ struct StageNodeVolume : OperationOf<Unit> {
 
 struct NodeUnstage {
   std::string id;
-  std::string node;
   SafePath place;
   // The volume, for a place of which no row says what is there.
   std::optional<VolumeSpec> spec = std::nullopt;
 };
 // The inverse. Success if the volume is not staged at this place, wherever else it is. The lease
-// that staging has taken goes once the volume is staged nowhere. Errors: FailedPrecondition, not
-// applied, while a target has it, if the place is such a target, or one where the volume is for a
-// pod of this node; those of UnmountDevice and of PoolVolumes::EndLease.
+// that staging has taken goes once the volume is staged nowhere (EndLeasesOfStaging). Errors:
+// FailedPrecondition, not applied, while a target has it, if the place is such a target, or one
+// where the volume is for a pod of this node; those of UnmountDevice and of PoolVolumes::EndLease.
 struct UnstageNodeVolume : OperationOf<Unit> {
   UnstageNodeVolume(PoolVolumes& of, NodeUnstage unstage)
       : volumes(&of), request(std::move(unstage)) {}
@@ -76,6 +75,12 @@ struct UnstageNodeVolume : OperationOf<Unit> {
   PoolVolumes* volumes;
   NodeUnstage request;
 };
+
+// Ends what staging has taken of a volume that no row has staged: an agent that was killed between
+// the two has left it, or one that had another name for the node. Nobody else has such leases: they
+// are in this agent's records. REQUIRES: the caller has the volume's device for itself. Errors:
+// those of PoolVolumes::EndLease.
+Status EndLeasesOfStaging(const OperationParts& parts, PoolVolumes& volumes, const std::string& id);
 
 struct NodePublish {
   std::string id;

@@ -52,6 +52,23 @@ Result<std::vector<std::string>> FindMountRefs(Kernel& kernel, const std::string
   return refs;
 }
 
+Result<std::vector<std::string>> FindMountsOfTree(Kernel& kernel, const std::string& path,
+                                                  const CallOptions& call) {
+  ASSIGN_OR_RETURN(MountListing listing, kernel.Call(ListMounts{}, call));
+  const MountSnapshot all(std::move(listing.mounts));
+  std::vector<std::string> places;
+  const MountEntry* const covering = all.FindCovering(path);
+  if (covering == nullptr) return places;
+  const FilesystemPart tree = PartAt(*covering, path);
+  const ListMounts same_filesystem{.showing =
+                                       FilesystemPart{tree.device_major, tree.device_minor, ""}};
+  for (const MountEntry& mount : all.Find(same_filesystem)) {
+    const bool shows = IsAtOrBelow(mount.root, tree.root);
+    if (shows && mount.mount_point != path) places.push_back(mount.mount_point);
+  }
+  return places;
+}
+
 Result<bool> ShowsWhatIsAt(Kernel& kernel, const MountEntry& mount, const std::string& path,
                            const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::optional<MountEntry> covering, FindMountAround(kernel, path, call));

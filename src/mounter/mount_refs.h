@@ -1,5 +1,5 @@
 // Questions about the mount table that mounting asks. Each costs what its answer does, and not what
-// the table does: see ListMounts.
+// the table does (see ListMounts), unless it says so.
 //
 // Threads: any. Blocks: as ListMounts: never on a filesystem. Errors: those of ListMounts.
 // Paths are absolute and clean, and compared as text.
@@ -29,6 +29,12 @@ Result<std::optional<MountEntry>> FindMountAround(Kernel& kernel, const std::str
 // Source: kubernetes mount-utils mount_linux.go@v1.36.2 (SearchMountPoints).
 Result<std::vector<std::string>> FindMountRefs(Kernel& kernel, const std::string& path,
                                                const CallOptions& call);
+
+// Where else a mount shows what is at `path`, or something within it, for whoever removes it: the
+// whole table is read as it is, since the one that is kept misses mounts of directories that were
+// renamed (os/kept_mount_table.h).
+Result<std::vector<std::string>> FindMountsOfTree(Kernel& kernel, const std::string& path,
+                                                  const CallOptions& call);
 
 // Whether a mount shows what is at `path`, which is seldom a mount point: the directory itself, and
 // neither one above nor one below it.

@@ -7,6 +7,7 @@
 #include "operation/storage_guard.h"
 #include "operation/storage_record_identity.h"
 #include "os/mount_index.h"
+#include "os/mount_table.h"
 #include "os/storage_identity.h"
 #include "volume/driver_domain.h"
 
@@ -78,13 +79,15 @@ Status StorageGuard::IdentifyAll(const StorageHolder& holder, const StorageName&
 // Whoever has mounted the directory, or a part of it, elsewhere sees it emptied.
 Status StorageGuard::CheckNothingShows(const StorageName& name, const StorageIdentity& identity,
                                        const CallOptions& call) {
+  // As it is: the table that is kept misses mounts of directories that were renamed.
+  ASSIGN_OR_RETURN(MountListing listing, kernel_.Call(ListMounts{}, call));
+  const MountSnapshot all(std::move(listing.mounts));
   for (const std::string& key : identity.own) {
     const std::optional<FilesystemPart> part = PartOf(key);
     if (!part) continue;
     ListMounts question;
     question.showing = FilesystemPart{part->device_major, part->device_minor, ""};
-    ASSIGN_OR_RETURN(const MountListing shown, kernel_.Call(question, call));
-    for (const MountEntry& mount : shown.mounts) {
+    for (const MountEntry& mount : all.Find(question)) {
       if (!IsAtOrBelow(mount.root, part->root)) continue;
       // The mount by which the volume's own path leads there.
       if (IsAtOrBelow(name.path, mount.mount_point)) continue;

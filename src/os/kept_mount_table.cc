@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "base/descriptor.h"
@@ -23,6 +24,8 @@ namespace {
 // Not /proc/self: a thread may have a mount namespace of its own.
 constexpr char kNamespace[] = "/proc/thread-self/ns/mnt";
 constexpr char kMountInfo[] = "/proc/thread-self/mountinfo";
+// Each costs a question some microseconds.
+constexpr size_t kMostRenamed = 64;
 
 Result<Descriptor> OpenProc(const char* path) {
   Descriptor fd(::open(path, O_RDONLY | O_CLOEXEC));
@@ -60,6 +63,7 @@ class EventMountTable final : public KeptMountTable {
   // Takes at least so many events, if there are so many. An error leaves lost_ set.
   Status Follow(size_t at_least) REQUIRES(mu_);
   Status ReadAll() REQUIRES(mu_);
+  Status PlaceRenamed() REQUIRES(mu_);
   // Asks where the mount is now. What lies below it is asked too when it was moved: moving a mount
   // moves all that is mounted below it, with one event.
   Status Place(uint64_t id) REQUIRES(mu_);
@@ -74,6 +78,9 @@ class EventMountTable final : public KeptMountTable {
   MountEventQueue queue_ GUARDED_BY(mu_);
   MountPlaces places_ GUARDED_BY(mu_);  // of unique ids, which are in the order of mountinfo
   bool lost_ GUARDED_BY(mu_) = true;    // places_ may be wrong in any way
+  // Mounts that were found at another place, of which the kernel had said nothing: what was renamed
+  // once is likely to be renamed back. Each question asks where they are.
+  std::set<uint64_t> renamed_ GUARDED_BY(mu_);
   News news_ GUARDED_BY(mu_);
 };
 
@@ -114,6 +121,7 @@ Result<std::vector<MountEntry>> EventMountTable::Find(const ListMounts& question
       const bool lost = std::exchange(lost_, true);
       RETURN_IF_ERROR(Place(id));
       lost_ = lost;
+      if (renamed_.size() < kMostRenamed) renamed_.insert(id);
     }
     if (Concerns(*entry, question)) found.push_back(std::move(*entry));
   }
@@ -154,6 +162,15 @@ Status EventMountTable::CatchUp() {
   ASSIGN_OR_RETURN(const size_t waiting, queue_.Waiting());
   if (waiting > 0) RETURN_IF_ERROR(Follow(waiting));
   if (lost_) RETURN_IF_ERROR(ReadAll());
+  return PlaceRenamed();
+}
+
+Status EventMountTable::PlaceRenamed() {
+  std::erase_if(renamed_, [this](uint64_t id) { return places_.Get(id) == nullptr; });
+  if (renamed_.empty()) return OkStatus();
+  lost_ = true;
+  for (const uint64_t id : renamed_) RETURN_IF_ERROR(Place(id));
+  lost_ = false;
   return OkStatus();
 }
 

@@ -17,8 +17,9 @@
 //
 // What the kernel announces to nobody:
 //  - the rename of a directory above a mount point. A mount that this brings below a path is missed
-//    there until the table is read whole again; one that it takes away is noticed. So nothing may
-//    be deleted because this table shows no mount: deletes look for themselves (os/remove_tree.h).
+//    there until the table is read whole again; one that it takes away is noticed, and found again
+//    wherever it comes to later. So nothing may be deleted because this table shows no mount:
+//    deletes look for themselves (os/remove_tree.h), or read the table as it is.
 //  - the rename of a directory that is the root of a bind, or lies above it, on its filesystem: the
 //    bind is missed likewise when it is asked for by that root.
 //  - by poll only: changes of propagation, and of superblock options by fsconfig(2). In answers by

@@ -9,6 +9,7 @@
 #include "mounter/shared_group.h"
 #include "mounter/volume_ownership.h"
 #include "mounter/volume_places.h"
+#include "os/mount_places.h"
 #include "pluginmgr/device_volume.h"
 
 namespace volumed {
@@ -26,28 +27,47 @@ Result<Metrics> DeviceBindMounter::GetMetrics(const CallOptions& call) {
   return MetricsStatFs(host_.kernel, host_.clock, bind_.place).GetMetrics(call);
 }
 
+// What the pod is to have, as the mount table says.
+Result<MountEntry> DeviceBindMounter::FindDevice(const CallOptions& call) {
+  const std::string source = bind_.device_mount.Display();
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> device, FindMountAt(host_.kernel, source, call));
+  if (!device) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             bind_.volume + " is not mounted at " + source);
+  }
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> over,
+                   FindMountHiding(host_.kernel, *device, call));
+  if (over) {
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             bind_.volume + " is mounted at " + source + ", and hidden by a " +
+                                 over->fs_type + " that is mounted over " + over->mount_point);
+  }
+  if (bind_.read_only) return *device;
+  RETURN_IF_ERROR(CheckTakesWrites(host_, device->source, bind_.device_mount, call));
+  return *device;
+}
+
+// If somebody has taken the device's mount away meanwhile, the node's own directory was bound.
+Status DeviceBindMounter::CheckIsBound(const MountEntry& device, const SafePath& dir,
+                                       const CallOptions& call) {
+  const Result<std::optional<MountEntry>> bound = FindMountAt(host_.kernel, dir.Display(), call);
+  if (bound.ok() && *bound && PlaceOf(**bound).part == PlaceOf(device).part) return OkStatus();
+  const Error error =
+      bound.ok() ? Error::NotApplied(Code::kFailedPrecondition,
+                                     bind_.volume + " was taken away from " + device.mount_point +
+                                         " while it was bound to " + dir.Display())
+                 : bound.error();
+  const Status taken_back = UnmountAndRemove(host_.kernel, dir, call);
+  return taken_back.ok() ? error : error.AsMaybeApplied();
+}
+
 Status DeviceBindMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
   if (bind_.before_bind) RETURN_IF_ERROR(bind_.before_bind(args.call));
   ASSIGN_OR_RETURN(const bool bound, IsMountPoint(host_.kernel, dir, args.PlaceCall()));
   if (!bound) {
-    const std::string source = bind_.device_mount.Display();
-    ASSIGN_OR_RETURN(const std::optional<MountEntry> device,
-                     FindMountAt(host_.kernel, source, args.call));
-    if (!device) {
-      return Error::NotApplied(Code::kFailedPrecondition,
-                               bind_.volume + " is not mounted at " + source);
-    }
-    ASSIGN_OR_RETURN(const std::optional<MountEntry> over,
-                     FindMountHiding(host_.kernel, *device, args.call));
-    if (over) {
-      return Error::NotApplied(Code::kFailedPrecondition,
-                               bind_.volume + " is mounted at " + source + ", and hidden by a " +
-                                   over->fs_type + " that is mounted over " + over->mount_point);
-    }
-    if (!bind_.read_only) {
-      RETURN_IF_ERROR(CheckTakesWrites(host_, device->source, bind_.device_mount, args.call));
-    }
+    ASSIGN_OR_RETURN(const MountEntry device, FindDevice(args.call));
     RETURN_IF_ERROR(BindForPod(host_, bind_.device_mount, dir, bind_.read_only, args.PlaceCall()));
+    RETURN_IF_ERROR(CheckIsBound(device, dir, args.PlaceCall()));
   }
   // A set-up that was finished once is not walked again.
   const bool is_owned = bind_.keeps_owners || (bound && args.is_remount);

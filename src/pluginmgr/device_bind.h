@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "mounter/mounter.h"
+#include "os/mount_entry.h"
 #include "volumehost/volume_host.h"
 
 namespace volumed {
@@ -49,13 +50,16 @@ class DeviceBindMounter final : public Mounter {
   // of the unmounter are always the filesystem's.
   Result<Metrics> GetMetrics(const CallOptions& call) override;
   Status SetUp(const MounterArgs& args) override { return SetUpAt(bind_.place, args); }
-  // Errors: FailedPrecondition, not applied, if the device is not mounted for the node, or if it
-  // takes no writes and the pod writes. A failed change of ownership fails the set-up; kubelet's
-  // diskSetUp ignores it, so that the pod starts with files to which it cannot write. An error
-  // after the bind was made, or was found, is maybe applied.
+  // Errors: FailedPrecondition, not applied, if the device is not mounted for the node, or was
+  // taken away while it was bound, or if it takes no writes and the pod writes. A failed change of
+  // ownership fails the set-up; kubelet's diskSetUp ignores it, so that the pod starts with files
+  // to which it cannot write. An error after the bind was made, or was found, is maybe applied.
   Status SetUpAt(const SafePath& dir, const MounterArgs& args) override;
 
  private:
+  Result<MountEntry> FindDevice(const CallOptions& call);
+  Status CheckIsBound(const MountEntry& device, const SafePath& dir, const CallOptions& call);
+
   VolumeHost& host_;
   const DeviceBind bind_;
 };

@@ -61,12 +61,13 @@ Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded,
   ASSIGN_OR_RETURN(const StorageIdentity there, kernel_.Call(IdentifyStorage{.path = data}, call));
   if (there.type != FileType::kMissing) {
     RETURN_IF_ERROR(CheckIsRecorded(id, recorded, there));
-    // Whoever has it bound would have it under his hands.
+    // Whoever has it bound, or a directory of it, would have it go under his hands.
     ASSIGN_OR_RETURN(const std::vector<std::string> places,
-                     FindMountRefs(kernel_, data.Display(), call));
+                     FindMountsOfTree(kernel_, data.Display(), call));
     if (!places.empty()) {
-      return Error::NotApplied(Code::kFailedPrecondition,
-                               data.Display() + " is mounted at " + places.front());
+      return Error::NotApplied(
+          Code::kFailedPrecondition,
+          data.Display() + ", or something in it, is mounted at " + places.front());
     }
     if (there.type == FileType::kDirectory) {
       RETURN_IF_ERROR(FreeQuota(id, there.object, project, call));

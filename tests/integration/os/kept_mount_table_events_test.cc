@@ -94,6 +94,21 @@ TEST_F(KeptMountTableEventsTest, ARenameAboveAMountIsNoticedWhereItWas) {
   EXPECT_EQ(table_->stats().full_reads, 1u);
 }
 
+// The mount was missed there until the table was read whole again, which may be never.
+TEST_F(KeptMountTableEventsTest, AMountWhoseDirectoryWasRenamedAndCameBackWasMissed) {
+  Directory("a/m");
+  Tmpfs("a/m");
+  ExpectFresh(At("a"));
+  ASSERT_EQ(::rename(At("a").c_str(), At("c").c_str()), 0);
+  EXPECT_THAT(PointsBelow(At("a")), IsEmpty());
+  ASSERT_EQ(::rename(At("c").c_str(), At("a").c_str()), 0);
+  EXPECT_THAT(PointsBelow(At("a")), ElementsAre(At("a/m")));
+  ExpectFresh("/");
+  ASSERT_EQ(::umount(At("a/m").c_str()), 0);
+  EXPECT_THAT(PointsBelow(At("a")), IsEmpty());
+  EXPECT_EQ(table_->stats().full_reads, 1u);
+}
+
 TEST_F(KeptMountTableEventsTest, ManyOptionsFitIntoAnAnswer) {
   std::string lower;
   for (int i = 0; i < 40; ++i) {

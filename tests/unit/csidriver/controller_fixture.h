@@ -34,10 +34,15 @@ class ControllerFixture : public PoolOperationsFixture {
     identity.topology = {{PoolTopologyLabel(kDriver), kThisNode}};
     identity.most_volumes = settings_.most_volumes;
     AddIdentityRpcs(*handlers_, identity, [] { return true; });
-    AddControllerRpcs(
-        *handlers_,
-        {scheduler_, *operations_, *pools_, [this] { return why_unseen_; }, when_copied_},
-        settings_);
+    AddControllerRpcs(*handlers_,
+                      {scheduler_,
+                       *operations_,
+                       *pools_,
+                       *devices_,
+                       {scheduler_, kernel_, nullptr, {}},
+                       [this] { return why_unseen_; },
+                       when_copied_},
+                      settings_);
     EXPECT_TRUE(handlers_->Check().ok());
     EndCalls();
     calls_ = CsiCalls::Make({scheduler_, logger_}, CsiLimits{});

@@ -390,5 +390,16 @@ TEST_F(NodePublishTest, ATargetWhoseMountIsGoneIsPublishedAnew) {
   }
 }
 
+// A pod got the files of somebody else.
+TEST_F(NodePublishTest, WhatSomebodyElseHadMountedAtTheStagingPathWasPublished) {
+  const std::string id = CreateNamed("a");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  Must(node_.DoAside(Unmount{{kStaging, ""}}));
+  Must(node_.DoAside(volumed::Mount{"tmpfs", "theirs", {kStaging, ""}, {}}));
+  EXPECT_EQ(PublishIt(id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("something else than volume " + id + " is mounted"));
+  EXPECT_FALSE(node_.Exists(kTarget));
+}
+
 }  // namespace
 }  // namespace volumed

@@ -150,50 +150,6 @@ TEST_F(NodeRpcsTest, AnUnpublishOfTheStagingPathUnmountedTheStaging) {
   }
 }
 
-// A volume was deleted, and its loop device left, when its pool had got another path meanwhile.
-TEST_F(NodeRpcsTest, AVolumeWasDeletedWhileItsFileWasAttachedUnderAnotherPath) {
-  const std::string id = CreateNamed("a");
-  const std::string elsewhere = "/mnt/elsewhere";
-  node_.AddDirectory(elsewhere);
-  Must(node_.DoAside(BindMount{.source = {kPoolPath, ""}, .target = {elsewhere, ""}}));
-  const auto attached = std::get<AttachedLoop>(
-      Must(node_.DoAside(AttachLoop{.path = {elsewhere, "volumes/" + id + "/image"}})));
-  auto opened = std::get<IdentifiedDevice>(
-      Must(node_.DoAside(IdentifyDevice{{attached.device.path, ""}, /*pin=*/true})));
-  EXPECT_NE(Delete(id), StatusCode::OK) << "somebody has it";
-  EXPECT_THAT(message_, HasSubstr(attached.device.path));
-  EXPECT_TRUE(node_.Exists(kPoolPath + "/volumes/" + id + "/image"));
-  opened.pin.reset();
-  EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
-  EXPECT_FALSE(node_.Exists(kPoolPath + "/volumes/" + id));
-}
-
-// It was said that its storage was another persistent volume's.
-TEST_F(NodeRpcsTest, ADeletionOfWhatIsStagedDidNotSayWhereItIs) {
-  const std::string id = CreateNamed("a");
-  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
-  EXPECT_EQ(Delete(id), StatusCode::FAILED_PRECONDITION);
-  EXPECT_THAT(message_,
-              HasSubstr("volume " + id + " is in use: it is staged at \"" + kStaging + "\""));
-  ASSERT_EQ(UnstageIt(id), StatusCode::OK) << message_;
-  EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
-}
-
-// A kubelet that is killed before it unstages never does, and its volume could be deleted by
-// nobody, unless the node was started anew.
-TEST_F(NodeRpcsTest, AVolumeWhoseStagingSomebodyHadUnmountedCouldNotBeDeleted) {
-  const std::string id = CreateNamed("a");
-  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
-  ASSERT_EQ(PublishIt(NodePublishRequest(id)), StatusCode::OK) << message_;
-  Must(node_.DoAside(Unmount{{kStaging, ""}}));
-  EXPECT_EQ(Delete(id), StatusCode::FAILED_PRECONDITION) << "a pod has it";
-  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
-  EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
-  EXPECT_FALSE(node_.Exists(kPoolPath + "/volumes/" + id));
-  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
-  ExpectNothingLeft();
-}
-
 // It was said that something else was mounted where the volume is.
 TEST_F(NodeRpcsTest, WhileThePoolIsAwayItsVolumeWasTakenForSomethingElse) {
   const std::string id = CreateNamed("a");

@@ -413,6 +413,19 @@ TEST_F(PoolPluginTest, WhichVolumeABindIsIsFoundWithoutRecords) {
                 Code::kFailedPrecondition, "no device of a pool is mounted");
 }
 
+// The node's own directory was bound, and what the pod wrote lay on the node's disk.
+TEST_F(PoolPluginTest, AVolumeThatWasUnmountedAmidItsBindWasAnEmptyDirectoryOfTheNode) {
+  const ClaimedVolume claimed = Claim();
+  Expect(agent_.MountDevice(claimed.Spec()));
+  const std::string device = PoolPluginAgent::DevicePlace(claimed.id());
+  node_.kernel.SetCallHook([&](const AnyRequest& request) {
+    if (std::holds_alternative<BindMount>(request)) node_.kernel.UnmountBelow(device);
+  });
+  ExpectRefused(agent_.SetUp(claimed.Spec()), Code::kFailedPrecondition,
+                "was taken away from " + device + " while it was bound");
+  EXPECT_FALSE(node_.kernel.Exists(PoolPluginAgent::PodPlace(claimed)));
+}
+
 TEST_F(PoolPluginTest, OnlyAPlaceOfAPoolsVolumeIsUnmounted) {
   const auto unmounter = Must(agent_.plugin.NewDeviceUnmounter());
   for (const char* place : {"plugins/kubernetes.io/local-volume/mounts/pv-1",

@@ -123,6 +123,21 @@ TEST_P(TreeBackendTest, ADeletedVolumeIsGoneAndOneThatIsBoundSomewhereIsNot) {
   EXPECT_THAT(node_.Rows(), IsEmpty());
 }
 
+// A kubelet binds a directory of a volume for a subPath, and such a bind can outlive the volume's.
+TEST_P(TreeBackendTest, AVolumeOfWhichADirectoryWasStillBoundSomewhereWasDeleted) {
+  const PoolVolumeRecord made = Must(volumes().Create(TreeWish(Backend()), {}));
+  node_.kernel.AddFile(DataOf(made.id) + "/sub/f", "somebody's");
+  node_.kernel.AddDirectory("/elsewhere");
+  node_.Aside(BindMount{.source = {DataOf(made.id), "sub"}, .target = {"/elsewhere", ""}});
+  const Status bound = volumes().Delete(made.id, false, {});
+  ASSERT_FALSE(bound.ok());
+  EXPECT_THAT(bound.error().message(), HasSubstr("or something in it, is mounted at /elsewhere"));
+  EXPECT_TRUE(node_.kernel.Exists("/elsewhere/f"));
+  node_.Aside(Unmount{{"/elsewhere", ""}});
+  const Status deleted = volumes().Delete(made.id, false, {});
+  EXPECT_TRUE(deleted.ok()) << deleted.error().ToString();
+}
+
 TEST_P(TreeBackendTest, WhatItHasCountsAgainstThePoolOnce) {
   const PoolVolumeRecord made = Must(volumes().Create(TreeWish(Backend()), {}));
   const PoolAccount before = Must(volumes().Capacity({}, {}));
