@@ -3,18 +3,32 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
 namespace volumed {
 namespace {
 
-// So much is done again at most after a crash, and no sync takes for ever. Slow copies are synced
-// by time, for whoever looks at how far they are.
-constexpr int64_t kSyncEvery = 64 << 20;
+// So much is done again at most after a crash. What is copied is written by the kernel later, so
+// that only a sync shows how fast the disk is: the first one is of little, and each later one of
+// what took about kSyncTakes. While one goes on nobody learns how far the copy is, and no cancel is
+// heard. A copy that is slow to read is synced by time.
+constexpr int64_t kFirstSync = 1 << 20;
+constexpr int64_t kMostSync = 64 << 20;
+constexpr int64_t kMostGrowth = 4;
+constexpr std::chrono::seconds kSyncTakes{1};
 constexpr std::chrono::seconds kSyncAfter{2};
+constexpr std::chrono::steady_clock::duration kShortestSync = std::chrono::microseconds(1);
 
 }  // namespace
+
+int64_t NextSyncBytes(int64_t bytes, std::chrono::steady_clock::duration took, int64_t before) {
+  const double share = std::chrono::duration<double>(kSyncTakes) / std::max(took, kShortestSync);
+  const double wanted = std::min(static_cast<double>(bytes) * share, 1.0 * kMostSync);
+  return std::clamp(static_cast<int64_t>(wanted), kFirstSync,
+                    std::min(kMostSync, kMostGrowth * before));
+}
 
 FileCopier::FileCopier(Wish wish, const KernelFeatures& features, const CallOptions& options)
     : wish_(std::move(wish)), features_(features), pace_(options, wish_.bytes_per_second) {}
@@ -63,6 +77,7 @@ Status FileCopier::Begin() {
     return TakenBack(target_, Failed("set its size", Outcome::kMaybeApplied));
   }
   at_ = synced_ = offset;
+  sync_every_ = kFirstSync;
   return OkStatus();
 }
 
@@ -87,15 +102,17 @@ Result<int64_t> FileCopier::CopyPiece(int64_t bytes, const Piece& piece) {
   copied_ += got;
   unsynced_ += got;
   const bool is_late = SteadyClock::now() - last_sync_ >= kSyncAfter;
-  if (unsynced_ >= kSyncEvery || is_late) RETURN_IF_ERROR(SyncData());
+  if (unsynced_ >= sync_every_ || is_late) RETURN_IF_ERROR(SyncData());
   return got;
 }
 
 Status FileCopier::SyncData() {
+  const SteadyClock::time_point begin = SteadyClock::now();
   if (::fdatasync(target_.file.get()) != 0) return Failed("sync", Outcome::kMaybeApplied);
+  last_sync_ = SteadyClock::now();
+  sync_every_ = NextSyncBytes(unsynced_, last_sync_ - begin, sync_every_);
   unsynced_ = 0;
   synced_ = at_;
-  last_sync_ = SteadyClock::now();
   return OkStatus();
 }
 

@@ -14,8 +14,14 @@
 
 namespace volumed {
 
+// How many bytes are to be copied before the next sync, after one of `bytes` that took so long when
+// there were to be `before`: what takes about a second, but four times as many at most, and within
+// bounds. Pure.
+int64_t NextSyncBytes(int64_t bytes, std::chrono::steady_clock::duration took, int64_t before);
+
 // Threads: one. Blocks: as long as the bytes take at the rate that is given, and as the filesystems
-// do; a cancel is seen within a fifth of a second.
+// do; a cancel is seen within a fifth of a second, and of a disk that is slow to write once a sync
+// of about a second's bytes has ended.
 class FileCopier {
  public:
   // What is asked for, by either request.
@@ -54,10 +60,11 @@ class FileCopier {
   CopySource source_;
   MadeFile target_;
   int64_t size_ = 0;
-  int64_t at_ = 0;        // copied up to here
-  int64_t synced_ = 0;    // on the disk up to here
-  int64_t copied_ = 0;    // bytes by this call
-  int64_t unsynced_ = 0;  // of these
+  int64_t at_ = 0;          // copied up to here
+  int64_t synced_ = 0;      // on the disk up to here
+  int64_t copied_ = 0;      // bytes by this call
+  int64_t unsynced_ = 0;    // of these
+  int64_t sync_every_ = 0;  // so many
   SteadyClock::time_point last_sync_ = SteadyClock::now();
 };
 

@@ -128,8 +128,9 @@ Result<PoolVolumes::ReachedCut> PoolVolumes::ReachCut(const std::string& id,
   ASSIGN_OR_RETURN(PoolCutRecord record, FindCut(id));
   const Pool* const pool = PoolNamed(record.pool);
   if (pool == nullptr) {
-    return PoolRefusal("the pool of snapshot " + id + ", " + record.pool +
-                       ", is not configured any more");
+    // Like a pool that is away: what is going on waits for it, and does not fail for good.
+    return Error::NotApplied(Code::kUnavailable, "the pool of snapshot " + id + ", " + record.pool +
+                                                     ", is not configured any more");
   }
   ASSIGN_OR_RETURN(PoolBackend* const backend, BackendOf(*pool, record.backend));
   CallOptions in_pool = InPool(call, *pool);

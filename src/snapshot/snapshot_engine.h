@@ -232,6 +232,10 @@ class SnapshotEngine {
   // Whether a copy of this volume has to wait for others, of its pool, or of its listed device:
   // whoever copies that has it for himself. Those that hang keep no other pool's from running.
   bool WaitsForCopies(const std::string& volume) const EXCLUDES(mu_);
+  // What the pool has of a snapshot whose row is lost.
+  void DeleteOrphan(const std::string& id, Done done) EXCLUDES(mu_);
+  // Errors: FailedPrecondition, not applied, if a group has it, or while somebody holds it.
+  Status CheckIsNobodys(const std::string& id) const EXCLUDES(mu_);
   // Errors: FailedPrecondition, not applied, while somebody holds it.
   Status AskDeletion(const std::string& id) EXCLUDES(mu_);
   // Whether it has failed, and what the pool has of it is still to be discarded.
@@ -282,6 +286,9 @@ class SnapshotEngine {
   void RestoreSnapshots(const LoadedRecords& rows) REQUIRES(mu_);
   void RestoreGroups(const LoadedRecords& rows) REQUIRES(mu_);
   void MarkUnfinished() REQUIRES(mu_);
+  // Discards what was to be copied by rows that are lost, as it holds its source for ever
+  // otherwise.
+  void DiscardUncopiedOrphans() EXCLUDES(mu_);
   void GoOnAfterRestart(const std::string& id) EXCLUDES(mu_);
 
   const Parts parts_;

@@ -216,7 +216,7 @@ void SnapshotEngine::Cancel(const std::string& id, Done done) {
 void SnapshotEngine::Delete(const std::string& id, Done done) {
   if (const Status may = CheckStarted(); !may.ok()) return done(may);
   const std::optional<SnapshotRecord> row = Row(id);
-  if (!row) return done(WhyUnknown(id));
+  if (!row) return DeleteOrphan(id, std::move(done));
   if (!row->for_volume.empty()) {
     return done(SnapshotRefusal("volume " + row->for_volume + " is being made of it"));
   }
@@ -230,6 +230,26 @@ void SnapshotEngine::Delete(const std::string& id, Done done) {
   StopWork(id);
   parts_.operations.ResetBackoff(OperationKey(UniqueVolumeName("discard/" + id)));
   GoOn(id);
+}
+
+// Whoever asks for its end wants nothing else that its row has said.
+void SnapshotEngine::DeleteOrphan(const std::string& id, Done done) {
+  if (!parts_.volumes.FindCut(id).ok()) return done(WhyUnknown(id));
+  if (const Status may = CheckIsNobodys(id); !may.ok()) return done(may);
+  waiting_[id].push_back(std::move(done));
+  parts_.operations.ResetBackoff(OperationKey(UniqueVolumeName("discard/" + id)));
+  TakeAwayLater(id);
+}
+
+Status SnapshotEngine::CheckIsNobodys(const std::string& id) const {
+  const MutexLock lock(mu_);
+  for (const auto& [group, record] : groups_) {
+    const std::vector<std::string>& members = record.snapshots;
+    if (std::find(members.begin(), members.end(), id) == members.end()) continue;
+    return SnapshotRefusal("the row of snapshot " + id + " is lost, and it is one of group " +
+                           group);
+  }
+  return CheckNotHeld(id);
 }
 
 // From then on nobody holds it any more.
@@ -256,7 +276,7 @@ void SnapshotEngine::TakeAwayLater(const std::string& id) {
 
 Status SnapshotEngine::TakeAway(const std::string& id, const CallOptions& call) {
   const std::optional<SnapshotRecord> row = Row(id);
-  if (!row) return OkStatus();
+  if (!row) return parts_.volumes.Discard(id, call);
   RETURN_IF_ERROR(Thaw(*row, call));
   SnapshotRecord record = *row;
   const bool is_at_rest = IsAtRest(record.phase);

@@ -91,8 +91,23 @@ void SnapshotEngine::Start() {
       if (group.deleting) groups.push_back(id);
     }
   }
+  DiscardUncopiedOrphans();
   for (const std::string& id : snapshots) GoOnAfterRestart(id);
   for (const std::string& id : groups) GoOnWithGroup(id);
+}
+
+// While records are in doubt the discard is refused, and the next start tries again: until then the
+// row may come back.
+void SnapshotEngine::DiscardUncopiedOrphans() {
+  if (!CheckStarted().ok()) return;
+  for (const std::string& id : parts_.volumes.Cuts()) {
+    const Result<PoolCutRecord> cut = parts_.volumes.FindCut(id);
+    const bool is_uncopied = cut.ok() && cut->state == PoolCutState::kCut && !IsWhole(*cut);
+    if (!is_uncopied || Row(id) || !CheckIsNobodys(id).ok()) continue;
+    parts_.log.Warning("a snapshot whose row was lost before it was copied is discarded",
+                       {{"snapshot", id}, {"volume", cut->volume}});
+    TakeAwayLater(id);
+  }
 }
 
 // The tables of the pool are loaded by now, and say more of copies than the snapshot's row.

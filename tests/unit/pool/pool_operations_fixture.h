@@ -57,7 +57,9 @@ class PoolOperationsFixture : public OperationHostFixture {
     guard_->AddOwnDirectory("the directory of pool fast,", kPoolPath);
     intents_ = std::make_unique<RecordFormatIntents>(*devices_, *guard_, BootId(boot));
     std::vector<std::unique_ptr<Pool>> pools;
-    pools.push_back(std::make_unique<Pool>(TestPool(), kernel_, store_, clock_, logger_));
+    if (has_pool_) {
+      pools.push_back(std::make_unique<Pool>(TestPool(), kernel_, store_, clock_, logger_));
+    }
     volumes_ = std::make_unique<PoolVolumes>(
         PoolVolumes::Parts{store_, kernel_, clock_, logger_, irreversible_}, std::move(pools));
     for (const char* kind : {kPoolRecordKind, kPoolVolumeRecordKind, kPoolCutRecordKind}) {
@@ -168,6 +170,7 @@ class PoolOperationsFixture : public OperationHostFixture {
     return std::get<LoopList>(Must(node_.DoAside(ListLoops{{kPoolPath, "volumes"}}))).loops;
   }
 
+  bool has_pool_ = true;  // whether the configuration of the next agent names the pool
   std::unique_ptr<DeviceRecordKeeper> devices_;
   std::unique_ptr<StorageGuard> guard_;
   std::unique_ptr<RecordFormatIntents> intents_;

@@ -32,6 +32,17 @@ class SnapshotCopiesTest : public SnapshotEngineTest {
                                    : std::string(CodeName(made.error().code())));
     });
   }
+  // A snapshot that an agent has cut, and whose bytes are to be copied by the next one; its volume.
+  std::string LeaveUncopied(const std::string& name) {
+    settings_.most_copies = 0;
+    RestartAgent();
+    const std::string volume = Made().id;
+    Ask(name, volume);
+    Run();
+    EXPECT_EQ(PhaseOf(name), SnapshotPhase::kCut);
+    settings_.most_copies = 1;
+    return volume;
+  }
   std::vector<std::string> answers_;
 };
 
@@ -80,6 +91,33 @@ TEST_F(SnapshotCopiesTest, OnlySoManyAreCopiedAtATime) {
   for (size_t at = 0; at < volumes.size(); ++at) {
     EXPECT_EQ(PhaseOf(std::to_string(at)), SnapshotPhase::kReady) << at;
   }
+}
+
+// Whoever had acknowledged it was told later that it had failed, after one start with a
+// configuration that lacked the pool.
+TEST_F(SnapshotCopiesTest, APoolThatTheConfigurationLackedOnceEndedACopy) {
+  LeaveUncopied("a");
+  has_pool_ = false;
+  RestartAgent();
+  Run(std::chrono::minutes(1));
+  EXPECT_EQ(PhaseOf("a"), SnapshotPhase::kProcessing);
+  has_pool_ = true;
+  RestartAgent();
+  EXPECT_EQ(PhaseOf("a"), SnapshotPhase::kReady);
+}
+
+// Nothing could end it, and its source was "being copied" for ever.
+TEST_F(SnapshotCopiesTest, ASnapshotWhoseRowWasLostAmidItsCopyHeldItsSource) {
+  const std::string volume = LeaveUncopied("a");
+  ASSERT_FALSE(volumes_->Delete(volume, false, {}).ok());
+  ASSERT_TRUE(store_.Remove(kSnapshotRecordKind, Rows().at(0).id, kSnapshotRecordDurability).ok());
+  irreversible_.hold = true;
+  RestartAgent();
+  EXPECT_THAT(Cuts(), SizeIs(1)) << "the row may come back while the records are in doubt";
+  irreversible_.hold = false;
+  RestartAgent();
+  EXPECT_THAT(Cuts(), IsEmpty());
+  EXPECT_TRUE(volumes_->Delete(volume, false, {}).ok());
 }
 
 // Two that hung held up every other copy of the node.

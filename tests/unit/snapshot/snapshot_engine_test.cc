@@ -290,12 +290,19 @@ TEST_F(SnapshotEngineTest, WhileARowCannotBeReadNothingIsMadeOrDeleted) {
   EXPECT_THAT(Cuts(), ElementsAre(made.id)) << "it may be somebody's";
 }
 
-TEST_F(SnapshotEngineTest, ACutWithoutASnapshotIsKeptAndNotDeletedAsIfItWereGone) {
+// Nothing could delete it, also after the records were accepted.
+TEST_F(SnapshotEngineTest, ACutWithoutASnapshotIsKeptUntilSomebodyAsksForItsEnd) {
   const SnapshotRecord made = Must(Create("a", Made().id));
   EXPECT_TRUE(store_.Remove(kSnapshotRecordKind, made.id, kSnapshotRecordDurability).ok());
   RestartAgent();
+  EXPECT_THAT(Cuts(), ElementsAre(made.id)) << "it is whole, and somebody may look for it";
+  irreversible_.hold = true;
+  EXPECT_FALSE(Delete(made.id).ok()) << "its row may come back";
   EXPECT_THAT(Cuts(), ElementsAre(made.id));
-  EXPECT_EQ(CodeOf(Delete(made.id)), Code::kFailedPrecondition);
+  irreversible_.hold = false;
+  EXPECT_TRUE(Delete(made.id).ok());
+  EXPECT_THAT(Cuts(), IsEmpty());
+  EXPECT_TRUE(Delete(made.id).ok());
 }
 
 }  // namespace
