@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 #include "agent/config_checks.h"
@@ -13,6 +14,7 @@
 #include "agent/config_values.h"
 #include "base/regular_file.h"
 #include "base/strings.h"
+#include "kube/unknown_fields.h"
 
 namespace volumed {
 namespace {
@@ -74,6 +76,14 @@ Result<FlagValues> ReadConfigFile(const std::string& path, bool must_exist) {
   return values;
 }
 
+// "; did you mean csi-serve?"; empty if none is near.
+std::string NearSetting(const std::string& name) {
+  std::vector<std::string_view> known;
+  for (const ConfigRow& row : ConfigTable()) known.push_back(row.key.name);
+  const std::string near = Nearest(name, known);
+  return near.empty() ? "" : "; did you mean " + near + "?";
+}
+
 void Overlay(Config& config, const FlagValues& values, const std::string& origin,
              std::vector<std::string>& problems) {
   const std::vector<ConfigRow>& table = ConfigTable();
@@ -82,7 +92,7 @@ void Overlay(Config& config, const FlagValues& values, const std::string& origin
     const auto row = std::find_if(table.begin(), table.end(),
                                   [&](const ConfigRow& r) { return r.key.name == name; });
     if (row == table.end()) {
-      problems.push_back(origin + name + ": no such setting");
+      problems.push_back(origin + name + ": no such setting" + NearSetting(name));
       continue;
     }
     if (Status status = row->set(config, value); !status.ok()) {

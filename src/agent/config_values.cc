@@ -31,7 +31,8 @@ constexpr int64_t kMostPoolBytes = int64_t{1} << 60;
 Result<std::pair<std::string, std::string>> ParseNamed(const std::string& value, const char* what) {
   const size_t equals = value.find('=');
   if (equals == std::string::npos) {
-    return InvalidValue(std::string("must be name=") + what + ", not '" + value + "'");
+    return InvalidValue(std::string("must be name=") + what + ", or in a file {name: " + what +
+                        "}, not '" + value + "'");
   }
   std::string name = value.substr(0, equals);
   if (const auto reason = rules::kDnsLabel.broken(name)) {

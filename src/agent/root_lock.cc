@@ -108,6 +108,11 @@ Result<bool> IsFree(const std::string& root) {
 Result<bool> CheckOwnership(const std::string& root, bool adopt) {
   std::error_code error;
   if (fs::exists(root + kMark, error)) return true;
+  // Whoever may not look there would be told that the root is somebody else's.
+  if (error) {
+    return Error::FromErrno(error.value(), "look for the mark of volumed at " + root + kMark,
+                            Outcome::kNotApplied);
+  }
   ASSIGN_OR_RETURN(const bool is_free, IsFree(root));
   if (is_free) return true;
   if (!adopt) {

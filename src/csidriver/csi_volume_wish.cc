@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <optional>
+#include <vector>
 
 #include "base/byte_text.h"
 #include "base/printable_text.h"
+#include "base/strings.h"
 #include "kube/digest.h"
 #include "pool/pool_parameters.h"
 #include "pool/pool_plugin.h"
@@ -12,6 +14,8 @@
 
 namespace volumed {
 namespace {
+
+constexpr size_t kShownPlaces = 256;  // bytes of the names of nodes in a message
 
 using ::csi::v1::CreateVolumeRequest;
 using ::csi::v1::Topology;
@@ -62,9 +66,11 @@ Status CheckReachable(const ::csi::v1::TopologyRequirement& requirement, const C
                         return IsReachable(places, topology);
                       });
   if (is_met) return OkStatus();
-  return Error::NotApplied(Code::kResourceExhausted,
-                           "accessibility_requirements: nothing of this driver can be reached from "
-                           "any place that is required");
+  const std::vector<std::string> nodes(places.nodes.begin(), places.nodes.end());
+  return Error::NotApplied(
+      Code::kResourceExhausted,
+      "accessibility_requirements: none of the places that are required is one of this driver's: " +
+          places.key + "=" + Quoted(Join(nodes, ","), kShownPlaces));
 }
 
 google::protobuf::RepeatedPtrField<Topology> CsiTopologyOf(const CsiPlaces& places) {

@@ -1,16 +1,27 @@
 #include "csidriver/delete_volume.h"
 
-#include "csidriver/node_mounts.h"
 #include "csidriver/node_volumes.h"
 #include "operation/given_place.h"
 #include "operation/operation_executor.h"
 #include "os/mount_table.h"
 #include "pool/pool_names.h"
+#include "pool/pool_places.h"
 
 namespace volumed {
 namespace {
 
 constexpr char kEndLeaseStep[] = "EndLease";
+
+// By the device itself: where the file is that it was made of says nothing of whoever has it open.
+Result<bool> IsDeviceGone(const OperationParts& parts, const MappedDeviceRecord& mapped,
+                          const CallOptions& call) {
+  const Result<IdentifiedDevice> now =
+      parts.host.kernel.Call(IdentifyDevice{{mapped.path, ""}}, call);
+  if (now.ok()) return now->facts.identity.disk_sequence != mapped.device.disk_sequence;
+  const bool is_gone =
+      now.error().code() == Code::kNotFound || now.error().code() == Code::kFailedPrecondition;
+  return is_gone ? Result<bool>(true) : now.error();
+}
 
 // Whether the node has nothing of the volume where its row says that it is staged. The mount table
 // is read as it is: the one that is kept misses a mount whose directory was renamed and is back.
@@ -19,10 +30,8 @@ Result<bool> IsByRowAlone(const OperationParts& parts, const PoolVolumes& volume
   const std::optional<DeviceRecord> row = parts.devices.Find(PoolDeviceName(id));
   CallOptions call;
   call.deadline = Deadline::After(parts.host.clock, parts.settings.make_pod_directories);
-  if (row && row->is_block) {
-    ASSIGN_OR_RETURN(const bool has_device, HasDevice(volumes, id, call));
-    return !has_device;
-  }
+  if (row && row->mapped) return IsDeviceGone(parts, *row->mapped, call);
+  if (row && row->is_block) return HasNoDevice(volumes, parts.host.kernel, id, call);
   ASSIGN_OR_RETURN(MountListing all, parts.host.kernel.Call(ListMounts{}, call));
   return MountSnapshot(std::move(all.mounts)).FindTop(place.Display()) == nullptr;
 }
@@ -49,7 +58,7 @@ std::optional<OperationFailure> DeleteServedVolume::Run(const OperationParts& pa
     if (failure) return failure;
   }
   progress.EnterStep(kEndLeaseStep);
-  if (const Status ended = EndLeasesOfStaging(parts, volumes, id); !ended.ok()) {
+  if (const Status ended = EndStaleLeases(parts, volumes, id); !ended.ok()) {
     return OperationFailure{Traits(parts).name, kEndLeaseStep, ended.error()};
   }
   return deletion.Run(parts, progress, result);

@@ -1,112 +1,13 @@
 #include "csidriver/node_mounts.h"
 
-#include <algorithm>
 #include <memory>
 #include <optional>
-#include <string>
-#include <vector>
 
 #include "base/peer_credentials.h"
 #include "csidriver/node_targets.h"
 #include "mounter/mount_refs.h"
-#include "pool/pool_id.h"
-#include "pool/static_backend.h"
-#include "pool/static_export.h"
-#include "volume/nfs_export.h"
 
 namespace volumed {
-namespace {
-
-constexpr char kDevDirectory[] = "/dev";
-
-// The devices that the volume has in its pool. Of one without a row it is not known which backend
-// has it.
-Result<std::vector<std::string>> DevicesOf(const PoolVolumes& volumes, const std::string& id,
-                                           const CallOptions& call) {
-  std::vector<std::string> devices;
-  const std::optional<PoolId> parsed = ParsePoolId(id);
-  if (!parsed || parsed->object != PoolObject::kVolume) return devices;
-  const Result<PoolVolumeRecord> volume = volumes.Find(id);
-  for (const std::unique_ptr<Pool>& pool : volumes.pools()) {
-    if (pool->tag() != parsed->pool_tag) continue;
-    const Pool::Opened* const opened = pool->opened();
-    if (opened == nullptr) {
-      return Error::NotApplied(
-          Code::kUnavailable,
-          "pool " + pool->name() + " is not open: the devices of volume " + id + " are not known");
-    }
-    for (const auto& [kind, backend] : opened->backends) {
-      if (volume.ok() && volume->backend != kind) continue;
-      ASSIGN_OR_RETURN(const std::vector<std::string> some, backend->ListDevices(*parsed, call));
-      devices.insert(devices.end(), some.begin(), some.end());
-    }
-  }
-  return devices;
-}
-
-// A bind of a volume that is a directory. Which it is, is told by the place in its filesystem, so
-// that a volume without a row is known, too.
-Result<bool> ShowsTree(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
-                       const MountEntry& mount, const CallOptions& call) {
-  const std::optional<PoolId> parsed = ParsePoolId(id);
-  if (!parsed || parsed->object != PoolObject::kVolume) return false;
-  for (const std::unique_ptr<Pool>& pool : volumes.pools()) {
-    const Pool::Opened* const opened = pool->opened();
-    if (pool->tag() != parsed->pool_tag || opened == nullptr) continue;
-    return ShowsWhatIsAt(kernel, mount, opened->layout.Data(*parsed).Display(), call);
-  }
-  return false;
-}
-
-// A bind of the device's node, from the filesystem of /dev or from a disk that has that directory.
-bool ShowsNode(const MountEntry& mount, const std::string& device) {
-  if (mount.root == device) return true;
-  const bool is_of_dev = mount.fs_type == "devtmpfs" || mount.fs_type == "tmpfs";
-  return is_of_dev && kDevDirectory + mount.root == device;
-}
-
-// Where the volume's device is; nullopt: it is none, or is away.
-Result<std::optional<std::string>> StaticDeviceOf(const PoolVolumes& volumes, Kernel& kernel,
-                                                  const std::string& id, const CallOptions& call) {
-  std::optional<std::string> path;
-  const Result<PoolVolumeRecord> volume = volumes.Find(id);
-  if (!volume.ok() || volume->backend != PoolBackendKind::kStatic) return path;
-  const Result<IdentifiedDevice> device = FindStaticDevice(kernel, *volume, call);
-  if (device.ok()) return std::optional(device->path);
-  const bool is_away = device.error().code() == Code::kNotFound ||
-                       device.error().code() == Code::kFailedPrecondition;
-  if (is_away) return path;
-  return device.error();
-}
-
-// An export is what the mount table says, and its server is not asked.
-bool ShowsExport(const PoolVolumes& volumes, const std::string& id, const MountEntry& mount) {
-  const Result<PoolVolumeRecord> volume = volumes.Find(id);
-  return volume.ok() && volume->backend == PoolBackendKind::kExport && IsNfsType(mount.fs_type) &&
-         IsShownExport(mount.source, volume->source);
-}
-
-}  // namespace
-
-Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
-                            const SafePath& place, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
-                   FindMountAt(kernel, place.Display(), call));
-  if (!mount) return ShownAt::kNothing;
-  if (ShowsExport(volumes, id, *mount)) return ShownAt::kFilesystem;
-  ASSIGN_OR_RETURN(const bool is_tree, ShowsTree(volumes, kernel, id, *mount, call));
-  if (is_tree) return ShownAt::kFilesystem;
-  ASSIGN_OR_RETURN(const std::optional<std::string> device,
-                   StaticDeviceOf(volumes, kernel, id, call));
-  if (device && ShowsNode(*mount, *device)) return ShownAt::kDevice;
-  if (device && mount->source == *device) return ShownAt::kFilesystem;
-  ASSIGN_OR_RETURN(const std::vector<std::string> devices, DevicesOf(volumes, id, call));
-  for (const std::string& its : devices) {
-    if (ShowsNode(*mount, its)) return ShownAt::kDevice;
-    if (mount->source == its) return ShownAt::kFilesystem;
-  }
-  return ShownAt::kElse;
-}
 
 Status CheckPoolIsThere(const PoolVolumes& volumes, const std::string& id,
                         const CallOptions& call) {
@@ -117,24 +18,6 @@ Status CheckPoolIsThere(const PoolVolumes& volumes, const std::string& id,
     if (pool->name() == volume.pool) return pool->CheckThere(in_pool);
   }
   return OkStatus();
-}
-
-Result<bool> HasDevice(const PoolVolumes& volumes, const std::string& id, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> devices, DevicesOf(volumes, id, call));
-  return !devices.empty();
-}
-
-Result<std::vector<std::string>> FindMountsOf(const PoolVolumes& volumes, Kernel& kernel,
-                                              const std::string& id, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const std::vector<std::string> devices, DevicesOf(volumes, id, call));
-  std::vector<std::string> places;
-  if (devices.empty()) return places;
-  ASSIGN_OR_RETURN(const MountListing all, kernel.Call(ListMounts{}, call));
-  for (const MountEntry& mount : all.mounts) {
-    if (std::find(devices.begin(), devices.end(), mount.source) == devices.end()) continue;
-    places.push_back(mount.mount_point);
-  }
-  return places;
 }
 
 Status CheckCallerSees(Kernel& kernel, pid_t caller, const SafePath& place,

@@ -1,5 +1,6 @@
 #include "csidriver/node_volumes.h"
 
+#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "os/place_names.h"
 #include "pool/pool_names.h"
 #include "pool/pool_operations.h"
+#include "pool/pool_places.h"
 #include "pool/pool_plugin.h"
 #include "volume/unique_name.h"
 
@@ -66,6 +68,11 @@ Failure AboutTheNode(Failure failure) {
 std::optional<NodePlace> StagedPlace(const OperationParts& parts, const std::string& id) {
   const std::optional<DeviceRecord> record = parts.devices.Find(DeviceOf(id));
   return record ? NodePlaceOf(*record) : std::nullopt;
+}
+
+bool HasLeaseOfStaging(const PoolVolumeRecord& volume) {
+  return std::any_of(volume.leases.begin(), volume.leases.end(),
+                     [](const PoolLease& lease) { return lease.by_stage || lease.is_staged; });
 }
 
 // What is mounted at the place is this volume, or nothing is.
@@ -204,11 +211,6 @@ Result<CsiPublishAnswer> DecidePublish(const OperationParts& parts,
     return Refusal("volume " + publish.request.id + " is staged at " +
                    Shown(publish.request.staging) + ", which is no target of it");
   }
-  // A device is bound only if it is the one on record.
-  if (!IsBlock(publish)) {
-    RETURN_IF_ERROR(
-        CheckNothingElseAt(parts, *publish.volumes, publish.request.id, publish.request.staging));
-  }
   RETURN_IF_ERROR(CheckNothingBelow(parts, publish.request.target));
   return answer;
 }
@@ -335,10 +337,14 @@ Failure NamingMounts(Failure failure, const OperationParts& parts,
 
 }  // namespace
 
-Status EndLeasesOfStaging(const OperationParts& parts, PoolVolumes& volumes,
-                          const std::string& id) {
-  if (StagedPlace(parts, id)) return OkStatus();
-  return volumes.EndLease(id, /*node=*/"", /*by_stage=*/true);
+Status EndStaleLeases(const OperationParts& parts, PoolVolumes& volumes, const std::string& id) {
+  const Result<PoolVolumeRecord> volume = volumes.Find(id);
+  if (StagedPlace(parts, id) || !volume.ok() || !HasLeaseOfStaging(*volume)) return OkStatus();
+  // The row that says where it is may be one of those that are missing.
+  if (parts.host.irreversible.InDoubt()) return OkStatus();
+  ASSIGN_OR_RETURN(const bool is_shown,
+                   IsShownAnywhere(volumes, parts.host.kernel, id, QuestionOf(parts)));
+  return is_shown ? OkStatus() : volumes.EndLease(id, /*node=*/"", /*by_stage=*/true);
 }
 
 // ---- StageNodeVolume ----------------------------------------------------------------------------
@@ -356,7 +362,7 @@ Failure StageNodeVolume::Run(const OperationParts& parts, OperationProgress& pro
     return FailedAt(parts, *this, kCheckStep, may.error());
   }
   progress.EnterStep(kTakeLeaseStep);
-  Status taken = EndLeasesOfStaging(parts, *volumes, request.id);
+  Status taken = EndStaleLeases(parts, *volumes, request.id);
   if (taken.ok()) taken = volumes->TakeLease(request.id, request.lease, request.most_volumes);
   if (!taken.ok()) return FailedAt(parts, *this, kTakeLeaseStep, taken.error());
   MountedDevice mounted;
@@ -394,8 +400,9 @@ Failure UnstageNodeVolume::Run(const OperationParts& parts, OperationProgress& p
         *this);
     if (failure) return failure;
   }
+  if (StagedPlace(parts, request.id)) return std::nullopt;
   progress.EnterStep(kEndLeaseStep);
-  const Status ended = EndLeasesOfStaging(parts, *volumes, request.id);
+  const Status ended = volumes->EndLease(request.id, /*node=*/"", /*by_stage=*/true);
   if (ended.ok()) return std::nullopt;
   return FailedAt(parts, *this, kEndLeaseStep, ended.error().AsMaybeApplied());
 }

@@ -62,9 +62,10 @@ struct NodeUnstage {
   std::optional<VolumeSpec> spec = std::nullopt;
 };
 // The inverse. Success if the volume is not staged at this place, wherever else it is. The lease
-// that staging has taken goes once the volume is staged nowhere (EndLeasesOfStaging). Errors:
-// FailedPrecondition, not applied, while a target has it, if the place is such a target, or one
-// where the volume is for a pod of this node; those of UnmountDevice and of PoolVolumes::EndLease.
+// that staging has taken, under whatever name of the node, goes once the volume is staged nowhere.
+// Errors: FailedPrecondition, not applied, while a target has it, if the place is such a target, or
+// one where the volume is for a pod of this node; those of UnmountDevice and of
+// PoolVolumes::EndLease.
 struct UnstageNodeVolume : OperationOf<Unit> {
   UnstageNodeVolume(PoolVolumes& of, NodeUnstage unstage)
       : volumes(&of), request(std::move(unstage)) {}
@@ -76,11 +77,12 @@ struct UnstageNodeVolume : OperationOf<Unit> {
   NodeUnstage request;
 };
 
-// Ends what staging has taken of a volume that no row has staged: an agent that was killed between
-// the two has left it, or one that had another name for the node. Nobody else has such leases: they
-// are in this agent's records. REQUIRES: the caller has the volume's device for itself. Errors:
-// those of PoolVolumes::EndLease.
-Status EndLeasesOfStaging(const OperationParts& parts, PoolVolumes& volumes, const std::string& id);
+// Ends what staging has taken of a volume that is staged nowhere, by its row and by the mount
+// table: an agent that was killed between the two has left it, or one that had another name for the
+// node. Nobody else has such leases: they are in this agent's records. Nothing while those are in
+// doubt. REQUIRES: the caller has the volume's device for itself. Errors: those of IsShownAnywhere
+// and of PoolVolumes::EndLease.
+Status EndStaleLeases(const OperationParts& parts, PoolVolumes& volumes, const std::string& id);
 
 struct NodePublish {
   std::string id;

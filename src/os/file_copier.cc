@@ -10,24 +10,28 @@
 namespace volumed {
 namespace {
 
-// So much is done again at most after a crash. What is copied is written by the kernel later, so
-// that only a sync shows how fast the disk is: the first one is of little, and each later one of
-// what took about kSyncTakes. While one goes on nobody learns how far the copy is, and no cancel is
-// heard. A copy that is slow to read is synced by time.
-constexpr int64_t kFirstSync = 1 << 20;
-constexpr int64_t kMostSync = 64 << 20;
-constexpr int64_t kMostGrowth = 4;
-constexpr std::chrono::seconds kSyncTakes{1};
+// A copy that is slow to read is synced by time.
 constexpr std::chrono::seconds kSyncAfter{2};
-constexpr std::chrono::steady_clock::duration kShortestSync = std::chrono::microseconds(1);
+constexpr std::chrono::seconds kSyncTakes{1};  // besides what each takes
+constexpr size_t kLastSyncs = 4;
+constexpr double kMostGrowth = 4;
+constexpr double kGrowthIfSlow = 1.5;
+
+double SecondsOf(std::chrono::steady_clock::duration time) {
+  return std::chrono::duration<double>(time).count();
+}
 
 }  // namespace
 
-int64_t NextSyncBytes(int64_t bytes, std::chrono::steady_clock::duration took, int64_t before) {
-  const double share = std::chrono::duration<double>(kSyncTakes) / std::max(took, kShortestSync);
-  const double wanted = std::min(static_cast<double>(bytes) * share, 1.0 * kMostSync);
-  return std::clamp(static_cast<int64_t>(wanted), kFirstSync,
-                    std::min(kMostSync, kMostGrowth * before));
+void SyncPace::Note(int64_t bytes, Duration took) {
+  last_.push_back(took);
+  if (last_.size() > kLastSyncs) last_.pop_front();
+  const double of_bytes = SecondsOf(took - *std::min_element(last_.begin(), last_.end()));
+  const double most =
+      static_cast<double>(bytes_) * (took < kSyncTakes ? kMostGrowth : kGrowthIfSlow);
+  const double wanted =
+      of_bytes > 0 ? static_cast<double>(bytes) * SecondsOf(kSyncTakes) / of_bytes : most;
+  bytes_ = std::clamp(static_cast<int64_t>(std::min(wanted, most)), kLeast, kMost);
 }
 
 FileCopier::FileCopier(Wish wish, const KernelFeatures& features, const CallOptions& options)
@@ -77,7 +81,6 @@ Status FileCopier::Begin() {
     return TakenBack(target_, Failed("set its size", Outcome::kMaybeApplied));
   }
   at_ = synced_ = offset;
-  sync_every_ = kFirstSync;
   return OkStatus();
 }
 
@@ -102,7 +105,7 @@ Result<int64_t> FileCopier::CopyPiece(int64_t bytes, const Piece& piece) {
   copied_ += got;
   unsynced_ += got;
   const bool is_late = SteadyClock::now() - last_sync_ >= kSyncAfter;
-  if (unsynced_ >= sync_every_ || is_late) RETURN_IF_ERROR(SyncData());
+  if (unsynced_ >= sync_pace_.bytes() || is_late) RETURN_IF_ERROR(SyncData());
   return got;
 }
 
@@ -110,7 +113,7 @@ Status FileCopier::SyncData() {
   const SteadyClock::time_point begin = SteadyClock::now();
   if (::fdatasync(target_.file.get()) != 0) return Failed("sync", Outcome::kMaybeApplied);
   last_sync_ = SteadyClock::now();
-  sync_every_ = NextSyncBytes(unsynced_, last_sync_ - begin, sync_every_);
+  sync_pace_.Note(unsynced_, last_sync_ - begin);
   unsynced_ = 0;
   synced_ = at_;
   return OkStatus();

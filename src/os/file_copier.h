@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 
@@ -14,14 +15,31 @@
 
 namespace volumed {
 
-// How many bytes are to be copied before the next sync, after one of `bytes` that took so long when
-// there were to be `before`: what takes about a second, but four times as many at most, and within
-// bounds. Pure.
-int64_t NextSyncBytes(int64_t bytes, std::chrono::steady_clock::duration took, int64_t before);
+// How many bytes are copied between two syncs. What is copied is written by the kernel later, so
+// that only a sync shows how fast the disk is; while one goes on nobody learns how far the copy is,
+// and no cancel is heard. So it is what makes a sync about a second longer than the shortest of the
+// last ones: what all of them take is not of these bytes, but of what others write to the disk, and
+// fewer bytes would not make it shorter. A value.
+class SyncPace {
+ public:
+  using Duration = std::chrono::steady_clock::duration;
+
+  int64_t bytes() const { return bytes_; }
+  // A sync of so many bytes took so long.
+  void Note(int64_t bytes, Duration took);
+
+ private:
+  static constexpr int64_t kLeast = 1 << 20;
+  // So much is done again at most after a crash.
+  static constexpr int64_t kMost = 64 << 20;
+
+  int64_t bytes_ = kLeast;
+  std::deque<Duration> last_;
+};
 
 // Threads: one. Blocks: as long as the bytes take at the rate that is given, and as the filesystems
 // do; a cancel is seen within a fifth of a second, and of a disk that is slow to write once a sync
-// of about a second's bytes has ended.
+// has ended, which takes some seconds.
 class FileCopier {
  public:
   // What is asked for, by either request.
@@ -60,11 +78,11 @@ class FileCopier {
   CopySource source_;
   MadeFile target_;
   int64_t size_ = 0;
-  int64_t at_ = 0;          // copied up to here
-  int64_t synced_ = 0;      // on the disk up to here
-  int64_t copied_ = 0;      // bytes by this call
-  int64_t unsynced_ = 0;    // of these
-  int64_t sync_every_ = 0;  // so many
+  int64_t at_ = 0;        // copied up to here
+  int64_t synced_ = 0;    // on the disk up to here
+  int64_t copied_ = 0;    // bytes by this call
+  int64_t unsynced_ = 0;  // of these
+  SyncPace sync_pace_;
   SteadyClock::time_point last_sync_ = SteadyClock::now();
 };
 

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <set>
@@ -24,8 +25,8 @@ namespace {
 // Not /proc/self: a thread may have a mount namespace of its own.
 constexpr char kNamespace[] = "/proc/thread-self/ns/mnt";
 constexpr char kMountInfo[] = "/proc/thread-self/mountinfo";
-// Each costs a question some microseconds.
-constexpr size_t kMostRenamed = 64;
+// Where renamed mounts are is asked for again after so many times of what it took.
+constexpr int kPausePerLook = 20;
 
 Result<Descriptor> OpenProc(const char* path) {
   Descriptor fd(::open(path, O_RDONLY | O_CLOEXEC));
@@ -52,6 +53,8 @@ class EventMountTable final : public KeptMountTable {
   void TakeEvents() override EXCLUDES(mu_);
 
  private:
+  using SteadyClock = std::chrono::steady_clock;
+
   EventMountTable(MountEventQueue queue, const StatMounts& mounts, MountWatch watch)
       : KeptMountTable(MountTableSource::kEvents, "", std::move(watch)),
         mounts_(mounts),
@@ -79,8 +82,10 @@ class EventMountTable final : public KeptMountTable {
   MountPlaces places_ GUARDED_BY(mu_);  // of unique ids, which are in the order of mountinfo
   bool lost_ GUARDED_BY(mu_) = true;    // places_ may be wrong in any way
   // Mounts that were found at another place, of which the kernel had said nothing: what was renamed
-  // once is likely to be renamed back. Each question asks where they are.
+  // once is likely to be renamed back. Questions ask where they are, with a pause that keeps the
+  // share of many small.
   std::set<uint64_t> renamed_ GUARDED_BY(mu_);
+  SteadyClock::time_point next_look_ GUARDED_BY(mu_);
   News news_ GUARDED_BY(mu_);
 };
 
@@ -121,7 +126,7 @@ Result<std::vector<MountEntry>> EventMountTable::Find(const ListMounts& question
       const bool lost = std::exchange(lost_, true);
       RETURN_IF_ERROR(Place(id));
       lost_ = lost;
-      if (renamed_.size() < kMostRenamed) renamed_.insert(id);
+      renamed_.insert(id);
     }
     if (Concerns(*entry, question)) found.push_back(std::move(*entry));
   }
@@ -167,10 +172,13 @@ Status EventMountTable::CatchUp() {
 
 Status EventMountTable::PlaceRenamed() {
   std::erase_if(renamed_, [this](uint64_t id) { return places_.Get(id) == nullptr; });
-  if (renamed_.empty()) return OkStatus();
+  const SteadyClock::time_point begin = SteadyClock::now();
+  if (renamed_.empty() || begin < next_look_) return OkStatus();
   lost_ = true;
   for (const uint64_t id : renamed_) RETURN_IF_ERROR(Place(id));
   lost_ = false;
+  const SteadyClock::time_point end = SteadyClock::now();
+  next_look_ = end + kPausePerLook * (end - begin);
   return OkStatus();
 }
 

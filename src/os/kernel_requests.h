@@ -110,10 +110,11 @@ struct Mount {
 // With `expected_device`, `source` is the node of a block device, and that very node is bound only
 // if it is this device. Read-only is then the bind's: it keeps nobody from writing to the device.
 // With an inode in `expected`, `source` is opened once, and what was opened is bound only if
-// nothing shows that it is another directory.
-// Errors: FailedPrecondition, not applied, for another device or directory than the expected one;
-// errno, not applied; without mount_setattr, errno, maybe applied, if a bind could be made but
-// neither made read-only nor taken back.
+// nothing shows that it is another directory. With `expected_part` it is bound only if `source` is
+// on a mount that shows this part: what is mounted there, and not what lies under it.
+// Errors: FailedPrecondition, not applied, for another device, directory or mount than the
+// expected; errno, not applied; without mount_setattr, errno, maybe applied, if a bind could be
+// made but neither made read-only nor taken back.
 struct BindMount {
   using Answer = Done;
   static constexpr const char* kName = "BindMount";
@@ -127,6 +128,7 @@ struct BindMount {
   bool recursive_read_only = false;  // Unimplemented, naming mount-setattr, where it is missing
   std::optional<DeviceIdentity> expected_device = std::nullopt;
   StorageObject expected = {};
+  std::optional<FilesystemPart> expected_part = std::nullopt;
   static void WireFields(auto& v, auto& m) {
     v(1, m.source);
     v(2, m.target);
@@ -135,6 +137,7 @@ struct BindMount {
     v(5, m.recursive_read_only);
     v(6, m.expected_device);
     v.If(7, m.expected, m.expected.inode != 0);
+    v(8, m.expected_part);
   }
 };
 

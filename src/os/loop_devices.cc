@@ -197,9 +197,6 @@ bool IsNoLoopControl(int sys_errno) {
   return sys_errno == ENOENT || sys_errno == ENOTTY || sys_errno == ENODEV || sys_errno == ENXIO;
 }
 
-// Not if anybody has it open.
-bool RemoveFree(int control, int number) { return ::ioctl(control, LOOP_CTL_REMOVE, number) == 0; }
-
 // One that cannot be used is free again.
 Status TakeOver(const OpenLoop& loop, const std::string& what) {
   Status cleared = ClearLoopLeftovers(loop.device.get(), loop.name, what);
@@ -230,9 +227,6 @@ Result<OpenLoop> AttachFree(int file, uint32_t flags, uint32_t block_size,
     }
     OpenLoop loop;
     loop.name = "loop" + std::to_string(number);
-    // The next free one is then made anew.
-    const bool is_removed = HasLostDiscards(loop.name) && RemoveFree(control.get(), number);
-    if (is_removed) continue;
     loop.device = Descriptor(::open(("/dev/" + loop.name).c_str(), access | O_CLOEXEC));
     if (!loop.device.valid()) {
       return Error::FromErrno(errno, what + ": open /dev/" + loop.name, Outcome::kNotApplied);
@@ -295,6 +289,10 @@ class LoopAttacher {
     ASSIGN_OR_RETURN(std::optional<OpenLoop> loop, FindOpenLoop(file_.get(), what_));
     if (!loop) return std::string();
     RETURN_IF_ERROR(CheckFits(loop->status, EntryOf(loop->name, loop->backing)));
+    // Whoever has attached it may not have lived to do so.
+    if (!request_.read_only) {
+      RETURN_IF_ERROR(ClearLoopLeftovers(loop->device.get(), loop->name, what_));
+    }
     device_ = std::move(loop->device);
     return loop->name;
   }

@@ -41,10 +41,4 @@ Status ClearLoopLeftovers(int device, const std::string& name, const std::string
   return FlushWrites(SysfsOfLoop(name) + "/queue", its);
 }
 
-bool HasLostDiscards(const std::string& name) {
-  const std::string queue = SysfsOfLoop(name) + "/queue/";
-  return ReadAttribute(queue + "discard_max_bytes") == "0" &&
-         ReadAttribute(queue + "discard_max_hw_bytes").value_or("0") != "0";
-}
-
 }  // namespace volumed

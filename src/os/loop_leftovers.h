@@ -1,6 +1,6 @@
 // What an earlier user of a loop device has set for it, and the kernel keeps for the next file.
-// Source: blockdev(8) --setro; Linux Documentation/ABI/stable/sysfs-block (write_cache,
-// discard_max_bytes), block/blk-sysfs.c@v6.18: the limits that a driver sets anew leave both alone.
+// Source: blockdev(8) --setro; Linux Documentation/ABI/stable/sysfs-block (write_cache),
+// block/blk-sysfs.c@v6.18: the limits that a driver sets anew leave both alone.
 //
 // Threads: any. Blocks: never.
 #pragma once
@@ -16,9 +16,5 @@ namespace volumed {
 // image promised what a power loss took. `device` is open for writing, `name` is the kernel's,
 // `what` is put before each error. Errors, maybe applied: those of BLKROSET and DoWriteAttribute.
 Status ClearLoopLeftovers(int device, const std::string& name, const std::string& what);
-
-// Whether somebody has set that a free loop device takes no discards. The kernel refuses to undo
-// it, for as long as the device is there.
-bool HasLostDiscards(const std::string& name);
 
 }  // namespace volumed

@@ -20,6 +20,7 @@
 #include "os/device_probe.h"
 #include "os/mount_helper.h"
 #include "os/mount_options.h"
+#include "os/mount_places.h"
 #include "os/safe_open.h"
 #include "os/statmount.h"
 #include "os/storage_identity.h"
@@ -274,6 +275,19 @@ Result<Done> DoMount(const Mount& request, const KernelFeatures& features,
   return Done{};
 }
 
+namespace {
+
+// What was opened is of the mount that shows this part.
+Status CheckShows(int source, const FilesystemPart& part, const KernelFeatures& features,
+                  const std::string& what) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount, FindMountEntryOf(source, features));
+  if (mount && PlaceOf(*mount).part == part) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           what + ": what is to be bound is not mounted there any more");
+}
+
+}  // namespace
+
 Result<Done> DoBindMount(const BindMount& request, const KernelFeatures& features,
                          BindAnchor& anchor) {
   const std::string what = "bind " + request.source.Display() + " on " + request.target.Display();
@@ -291,6 +305,9 @@ Result<Done> DoBindMount(const BindMount& request, const KernelFeatures& feature
   }
   if (request.expected.inode != 0) {
     RETURN_IF_ERROR(CheckIsExpected(source.get(), request.expected, features).With(what));
+  }
+  if (request.expected_part) {
+    RETURN_IF_ERROR(CheckShows(source.get(), *request.expected_part, features, what));
   }
   if (!features.mount_setattr) {
     RETURN_IF_ERROR(BindByMount(request, source.get(), target.get(), what));

@@ -42,23 +42,10 @@ Result<MountEntry> DeviceBindMounter::FindDevice(const CallOptions& call) {
                              bind_.volume + " is mounted at " + source + ", and hidden by a " +
                                  over->fs_type + " that is mounted over " + over->mount_point);
   }
+  if (bind_.check_device) RETURN_IF_ERROR(bind_.check_device(*device, call));
   if (bind_.read_only) return *device;
   RETURN_IF_ERROR(CheckTakesWrites(host_, device->source, bind_.device_mount, call));
   return *device;
-}
-
-// If somebody has taken the device's mount away meanwhile, the node's own directory was bound.
-Status DeviceBindMounter::CheckIsBound(const MountEntry& device, const SafePath& dir,
-                                       const CallOptions& call) {
-  const Result<std::optional<MountEntry>> bound = FindMountAt(host_.kernel, dir.Display(), call);
-  if (bound.ok() && *bound && PlaceOf(**bound).part == PlaceOf(device).part) return OkStatus();
-  const Error error =
-      bound.ok() ? Error::NotApplied(Code::kFailedPrecondition,
-                                     bind_.volume + " was taken away from " + device.mount_point +
-                                         " while it was bound to " + dir.Display())
-                 : bound.error();
-  const Status taken_back = UnmountAndRemove(host_.kernel, dir, call);
-  return taken_back.ok() ? error : error.AsMaybeApplied();
 }
 
 Status DeviceBindMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) {
@@ -66,8 +53,8 @@ Status DeviceBindMounter::SetUpAt(const SafePath& dir, const MounterArgs& args) 
   ASSIGN_OR_RETURN(const bool bound, IsMountPoint(host_.kernel, dir, args.PlaceCall()));
   if (!bound) {
     ASSIGN_OR_RETURN(const MountEntry device, FindDevice(args.call));
-    RETURN_IF_ERROR(BindForPod(host_, bind_.device_mount, dir, bind_.read_only, args.PlaceCall()));
-    RETURN_IF_ERROR(CheckIsBound(device, dir, args.PlaceCall()));
+    RETURN_IF_ERROR(BindForPod(host_, bind_.device_mount, dir, bind_.read_only, args.PlaceCall(),
+                               /*expected=*/{}, PlaceOf(device).part));
   }
   // A set-up that was finished once is not walked again.
   const bool is_owned = bind_.keeps_owners || (bound && args.is_remount);

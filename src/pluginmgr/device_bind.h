@@ -31,6 +31,9 @@ struct DeviceBind {
   // What has to be so before the pod has the volume, also if it is bound already. Empty: nothing.
   // Errors: as SetUpAt has them, not applied.
   std::function<Status(const CallOptions& call)> before_bind = nullptr;
+  // Whether what is mounted at device_mount is the device; who but the agent may put something
+  // there needs it. Empty: nobody may. Errors: likewise.
+  std::function<Status(const MountEntry& mount, const CallOptions& call)> check_device = nullptr;
 };
 
 // Binds the device's mount at a pod's place, and gives the files to the pod's group if the pod
@@ -58,7 +61,6 @@ class DeviceBindMounter final : public Mounter {
 
  private:
   Result<MountEntry> FindDevice(const CallOptions& call);
-  Status CheckIsBound(const MountEntry& device, const SafePath& dir, const CallOptions& call);
 
   VolumeHost& host_;
   const DeviceBind bind_;

@@ -101,10 +101,12 @@ Status CheckTakesWrites(VolumeHost& host, const std::string& device, const SafeP
 }
 
 Status BindForPod(VolumeHost& host, const SafePath& source, const SafePath& dir, bool read_only,
-                  const CallOptions& call, const StorageObject& expected) {
+                  const CallOptions& call, const StorageObject& expected,
+                  const std::optional<FilesystemPart>& part) {
   RETURN_IF_ERROR(MakePlace(host.kernel, dir, call));
   BindMount bind{.source = source, .target = dir, .read_only = read_only};
   bind.expected = expected;
+  bind.expected_part = part;
   const Result<Done> bound = host.kernel.Call(bind, call);
   return OrNothing(host.kernel, dir, bound.ok() ? OkStatus() : Status(bound.error()), call);
 }

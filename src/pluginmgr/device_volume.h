@@ -84,10 +84,11 @@ Status CheckTakesWrites(VolumeHost& host, const std::string& device, const SafeP
                         const CallOptions& call);
 
 // Makes the pod's directory and binds `source` there; if `expected` has an inode, only that
-// directory is bound. After an error that was not applied, the directory does not exist either.
-// Errors: those of MakePlace and BindMount.
+// directory is bound, and with `part` only the mount that shows it. After an error that was not
+// applied, the directory does not exist either. Errors: those of MakePlace and BindMount.
 Status BindForPod(VolumeHost& host, const SafePath& source, const SafePath& dir, bool read_only,
-                  const CallOptions& call, const StorageObject& expected = {});
+                  const CallOptions& call, const StorageObject& expected = {},
+                  const std::optional<FilesystemPart>& part = std::nullopt);
 
 struct DeviceGrowth {
   std::string plugin;  // for messages

@@ -11,6 +11,7 @@
 #include "pool/pool_block.h"
 #include "pool/pool_mounts.h"
 #include "pool/pool_names.h"
+#include "pool/pool_places.h"
 #include "pool/pool_storage.h"
 #include "pool/static_backend.h"
 #include "pool/static_export.h"
@@ -48,6 +49,12 @@ Result<std::unique_ptr<Mounter>> PoolPlugin::NewMounter(const VolumeSpec& spec,
   bind.keeps_owners = volume.ok() && volume->backend == PoolBackendKind::kExport;
   bind.read_only = bind.read_only || (volume.ok() && volume->source_read_only);
   if (volume.ok()) bind.project_id = volume->project_id;
+  // A CO's place is not the agent's own.
+  if (target.device_place) {
+    bind.check_device = [this, id](const MountEntry& mount, const CallOptions& call) {
+      return CheckShowsVolume(parts_.volumes, host_->kernel, id, mount, call);
+    };
+  }
   // Of what a CO publishes the CO says the pod, and csidriver throttles it.
   if (target.pod != nullptr) {
     bind.before_bind = [&volumes = parts_.volumes, id, pod = bind.pod.str()](

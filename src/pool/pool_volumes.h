@@ -194,6 +194,9 @@ class PoolVolumes {
   // some.
   void KeepThrottles(const CallOptions& call) EXCLUDES(mu_);
 
+  // Whether the records may be older than the disks. Threads: any. Blocks: never.
+  bool InDoubt() const { return parts_.irreversible.InDoubt(); }
+
   // Gives the volume to the node, until EndLease(); also over boots and power losses, but for one
   // by_stage, which a power loss may take: it voids what is staged, too. Success if the node has it
   // so already, or if it has a lease and this one is by_stage. Errors, not applied:

@@ -87,6 +87,12 @@ Status PoolVolumes::TakeLease(const std::string& id, const PoolLease& lease, int
   ASSIGN_OR_RETURN(Held held, Hold(id, {}));
   PoolVolumeRecord& record = held.record;
   RETURN_IF_ERROR(CheckUsable(record));
+  // This node had another name then: nobody else stages by these records.
+  if (lease.by_stage) {
+    std::erase_if(record.leases, [&lease](const PoolLease& there) {
+      return there.by_stage && there.node != lease.node;
+    });
+  }
   ASSIGN_OR_RETURN(const PoolLease after, LeaseAfter(record, lease));
   const Durability durability = lease.by_stage ? Durability::kProcess : kPoolRecordDurability;
   for (PoolLease& there : record.leases) {

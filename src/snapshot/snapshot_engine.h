@@ -286,9 +286,12 @@ class SnapshotEngine {
   void RestoreSnapshots(const LoadedRecords& rows) REQUIRES(mu_);
   void RestoreGroups(const LoadedRecords& rows) REQUIRES(mu_);
   void MarkUnfinished() REQUIRES(mu_);
+  void NoteDoubted() REQUIRES(mu_);
+  Status CheckNotDoubted(const std::string& id) const EXCLUDES(mu_);
   // Discards what was to be copied by rows that are lost, as it holds its source for ever
   // otherwise.
   void DiscardUncopiedOrphans() EXCLUDES(mu_);
+  bool IsUncopiedOrphan(const std::string& id) const EXCLUDES(mu_);
   void GoOnAfterRestart(const std::string& id) EXCLUDES(mu_);
 
   const Parts parts_;
@@ -311,7 +314,9 @@ class SnapshotEngine {
   std::map<std::string, std::string> group_names_ GUARDED_BY(mu_);
   std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);  // key -> why
   std::map<std::string, int> held_ GUARDED_BY(mu_);
-  std::set<std::string> busy_ GUARDED_BY(mu_);     // ids on which something runs
+  std::set<std::string> busy_ GUARDED_BY(mu_);  // ids on which something runs
+  // They were being copied by records that may be older than what was copied.
+  std::set<std::string> doubted_ GUARDED_BY(mu_);
   std::set<std::string> to_thaw_ GUARDED_BY(mu_);  // they may be frozen since an earlier agent
   std::set<std::string> clones_ GUARDED_BY(mu_);   // ids of those for_volume
   AliveGuard alive_;

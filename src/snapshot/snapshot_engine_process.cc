@@ -29,6 +29,7 @@ void SnapshotEngine::GoOnSoon(const std::string& id) {
 
 void SnapshotEngine::GoOn(const std::string& id) {
   const std::optional<SnapshotRecord> row = Row(id);
+  if (!row && IsUncopiedOrphan(id)) return TakeAwayLater(id);
   if (!row) return TellWaiting(id, OkStatus());
   if (IsBusy(id)) return;
   const std::optional<SnapshotGroupRecord> group = GroupRow(row->group);
@@ -156,7 +157,10 @@ Status SnapshotEngine::CopyOnRecord(const std::string& id, const CallOptions& ca
     NoteProgress(id, bytes);
     if (before) before(bytes);
   };
-  const Status copied = parts_.volumes.CopyCut(id, settings().copy_bytes_per_second, told);
+  Status copied = CheckNotDoubted(id);
+  if (copied.ok()) {
+    copied = parts_.volumes.CopyCut(id, settings().copy_bytes_per_second, told);
+  }
   if (!copied.ok()) return CopyFailed(id, copied.error(), call);
   record = After(Row(id).value(), {SnapshotEvent::kProcessed});
   record.bytes_done = record.bytes_total;

@@ -63,6 +63,25 @@ void SnapshotEngine::MarkUnfinished() {
   }
 }
 
+// The snapshot may have been whole by now, or its source written to, by rows that are missing.
+void SnapshotEngine::NoteDoubted() {
+  if (!parts_.volumes.InDoubt()) return;
+  for (const auto& [id, record] : snapshots_) {
+    const bool is_copied =
+        record.phase == SnapshotPhase::kCut || record.phase == SnapshotPhase::kProcessing;
+    if (is_copied) doubted_.insert(id);
+  }
+}
+
+Status SnapshotEngine::CheckNotDoubted(const std::string& id) const {
+  const Result<PoolCutRecord> cut = parts_.volumes.FindCut(id);
+  if (cut.ok() && IsWhole(*cut)) return OkStatus();
+  const MutexLock lock(mu_);
+  if (!doubted_.contains(id)) return OkStatus();
+  return SnapshotRefusal("the records that say that snapshot " + id +
+                         " is being copied may be older than its copy: make a new one");
+}
+
 // Each for itself: one that hangs holds up no other.
 void SnapshotEngine::EndFreezes() {
   std::vector<SnapshotRecord> left;
@@ -85,7 +104,10 @@ void SnapshotEngine::Start() {
   std::vector<std::string> groups;
   {
     const MutexLock lock(mu_);
-    if (!std::exchange(started_, true)) MarkUnfinished();
+    if (!std::exchange(started_, true)) {
+      MarkUnfinished();
+      NoteDoubted();
+    }
     for (const auto& [id, record] : snapshots_) snapshots.push_back(id);
     for (const auto& [id, group] : groups_) {
       if (group.deleting) groups.push_back(id);
@@ -96,16 +118,19 @@ void SnapshotEngine::Start() {
   for (const std::string& id : groups) GoOnWithGroup(id);
 }
 
-// While records are in doubt the discard is refused, and the next start tries again: until then the
-// row may come back.
+bool SnapshotEngine::IsUncopiedOrphan(const std::string& id) const {
+  const Result<PoolCutRecord> cut = parts_.volumes.FindCut(id);
+  const bool is_uncopied = cut.ok() && cut->state == PoolCutState::kCut && !IsWhole(*cut);
+  return is_uncopied && !Row(id) && CheckStarted().ok() && CheckIsNobodys(id).ok();
+}
+
+// While records are in doubt, and while its pool is not open, the discard is refused, and is tried
+// again: until then the row may come back.
 void SnapshotEngine::DiscardUncopiedOrphans() {
-  if (!CheckStarted().ok()) return;
   for (const std::string& id : parts_.volumes.Cuts()) {
-    const Result<PoolCutRecord> cut = parts_.volumes.FindCut(id);
-    const bool is_uncopied = cut.ok() && cut->state == PoolCutState::kCut && !IsWhole(*cut);
-    if (!is_uncopied || Row(id) || !CheckIsNobodys(id).ok()) continue;
+    if (!IsUncopiedOrphan(id)) continue;
     parts_.log.Warning("a snapshot whose row was lost before it was copied is discarded",
-                       {{"snapshot", id}, {"volume", cut->volume}});
+                       {{"snapshot", id}});
     TakeAwayLater(id);
   }
 }

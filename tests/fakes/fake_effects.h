@@ -173,6 +173,7 @@ class FakeEffects {
   Result<FakeDevice*> OpenNode(FakeLocation node, const std::string& path) const;
   static Result<FakeDevice*> Opened(FakeDevice* device, const std::string& path);
   StorageObject ObjectAt(FakeLocation at) const;
+  Status ExpectPart(FakeLocation source, const FilesystemPart& part);
   Status ExpectObject(FakeLocation at, const StorageObject& expected) const;
   void AddPlace(FakeLocation at, const std::string& missing, StorageIdentity& identity) const;
   void AddFiles(const FakeDevice& device, StorageIdentity& identity) const;

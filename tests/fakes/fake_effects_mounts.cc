@@ -8,6 +8,7 @@
 
 #include "fakes/fake_effects.h"
 #include "os/mount_options.h"
+#include "os/mount_places.h"
 
 namespace volumed {
 namespace {
@@ -237,6 +238,14 @@ std::optional<FakeLocation> FakeEffects::FindInAnchor(const BindMount& request,
   return found;
 }
 
+Status FakeEffects::ExpectPart(FakeLocation source, const FilesystemPart& part) {
+  for (const MountEntry& mount : vfs_.Table()) {
+    if (mount.mount_id == source.mount && PlaceOf(mount).part == part) return OkStatus();
+  }
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "what is to be bound is not mounted there any more");
+}
+
 Result<Done> FakeEffects::operator()(const BindMount& request) {
   const std::string what = "bind " + request.source.Display() + " on " + request.target.Display();
   const bool by_tree = state_.features.mount_setattr;
@@ -252,6 +261,9 @@ Result<Done> FakeEffects::operator()(const BindMount& request) {
   }
   if (request.expected.inode != 0) {
     RETURN_IF_ERROR(ExpectObject(source, request.expected).With(what));
+  }
+  if (request.expected_part) {
+    RETURN_IF_ERROR(ExpectPart(source, *request.expected_part).With(what));
   }
   if (by_tree) source = FindInAnchor(request, source).value_or(source);
   uint64_t tree = 0;

@@ -82,12 +82,5 @@ TEST_F(LoopLeftoversTest, ALoopDeviceThatSomebodyHadSetToWriteThroughDroppedEach
       [&](const std::string& name) { EXPECT_EQ(ReadAttribute(cache(name)), "write back"); });
 }
 
-TEST_F(LoopLeftoversTest, ALoopDeviceThatSomebodyHadForbiddenDiscardsGaveNoBlocksBack) {
-  const auto most = [](const std::string& name) { return QueueOf(name, "discard_max_bytes"); };
-  AfterSomebodyElse([&](const std::string& name) { Set(most(name), "0"); },
-                    [](const std::string&) {},
-                    [&](const std::string& name) { EXPECT_NE(ReadAttribute(most(name)), "0"); });
-}
-
 }  // namespace
 }  // namespace volumed

@@ -109,6 +109,29 @@ TEST_P(EffectsTest, BindShowsTheSourceReadOnlyOrNot) {
   EXPECT_EQ(Content("ro/second"), "more");
 }
 
+TEST_P(EffectsTest, BindOfAPartIsOfTheMountThatShowsIt) {
+  for (const char* name : {"t", "source", "source/inner", "target"}) Directory(name);
+  Tmpfs("t");
+  Directory("t/part");
+  ASSERT_TRUE(Call(BindMount{At("t/part"), At("source/inner")}).ok());
+  BindMount bind{At("source/inner"), At("target")};
+  const auto shown = Mounted("source/inner");
+  bind.expected_part = FilesystemPart{shown->device_major, shown->device_minor, shown->root};
+  EXPECT_EQ(shown->root, "/part");
+  ASSERT_TRUE(Call(bind).ok());
+  ASSERT_TRUE(Call(Unmount{At("target")}).ok());
+  Tmpfs("source/inner");
+  for (int covered = 1; covered >= 0; --covered) {
+    const auto refused = Call(bind);
+    ASSERT_FALSE(refused.ok()) << covered;
+    EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+    EXPECT_FALSE(refused.error().maybe_applied());
+    EXPECT_FALSE(Mounted("target"));
+    ASSERT_TRUE(Call(Unmount{At("source/inner")}).ok());
+    if (covered == 1) ASSERT_TRUE(Call(Unmount{At("source/inner")}).ok());
+  }
+}
+
 TEST_P(EffectsTest, BindKeepsTheFlagsOfTheSource) {
   Directory("t");
   Directory("target");

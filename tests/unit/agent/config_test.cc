@@ -73,6 +73,16 @@ TEST_F(ConfigTest, EveryProblemOfAFileIsInOneMessage) {
   }
 }
 
+// They said what was wrong, and not what is right.
+TEST_F(ConfigTest, MistakesOfTheFirstDayWereToldWithoutAHint) {
+  const Result<Config> config = LoadText("csi-server: /run/csi.sock\npool: /srv/pool\n");
+  ASSERT_FALSE(config.ok());
+  for (const char* part : {"csi-server: no such setting; did you mean csi-serve?",
+                           "must be name=path, or in a file {name: path}, not '/srv/pool'"}) {
+    EXPECT_NE(config.error().message().find(part), std::string::npos) << config.error().ToString();
+  }
+}
+
 TEST_F(ConfigTest, AttachLimitsAreOfPluginsThatAttach) {
   const auto loaded = LoadText("attach-limits: {kubernetes.io/iscsi: 64, acme/array: 0}\n");
   ASSERT_TRUE(loaded.ok()) << loaded.error().ToString();

@@ -150,6 +150,15 @@ TEST_F(RootLockTest, AProcessThatEndedWhileKubeletWasLookedForDidNotLetTheAgentS
 
 // A driver's socket waits for whoever comes, and the agent would not start before somebody had
 // taken it away.
+// It was said that another program had made it, and advised to take it over.
+TEST_F(RootLockTest, ARootThatCannotBeLookedIntoWasSaidToBeSomebodyElses) {
+  std::filesystem::create_directories(std::filesystem::path(root_).parent_path());
+  std::filesystem::create_symlink(root_, root_);
+  const Status refused = RootLock::CheckMayTake(root_, false);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().sys_errno(), ELOOP) << refused.error().ToString();
+}
+
 TEST_F(RootLockTest, ARootWithSocketsOfDriversAloneIsNobodysYet) {
   fs::create_directories(root_ + "/plugins_registry");
   fs::create_directories(root_ + "/plugins/disk.example.com");

@@ -97,6 +97,35 @@ TEST_F(NodeDeleteTest, ANodeThatGotAnotherNameWhileAVolumeWasStagedCouldNotHaveI
   EXPECT_THAT(LeasesOf(id), IsEmpty());
 }
 
+// Another node got it while it was mounted here for writing.
+TEST_F(NodeDeleteTest, ALeaseWasEndedOfAVolumeThatIsMountedWithoutARow) {
+  const std::string id = CreateNamed("a");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  ASSERT_TRUE(
+      store_.Remove(kDeviceRecordKind, PoolDeviceName(id).str(), Durability::kProcess).ok());
+  opens_pools_ = false;  // it tells that somebody has the device still
+  RestartNode();
+  EXPECT_EQ(Delete(id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(LeasesOf(id), SizeIs(1));
+  Must(node_.DoAside(Unmount{{kStaging, ""}}));
+  irreversible_.hold = true;
+  EXPECT_NE(Delete(id), StatusCode::OK);
+  EXPECT_THAT(LeasesOf(id), SizeIs(1)) << "the row may come back";
+  irreversible_.hold = false;
+  EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
+}
+
+// Staged as it was, it could not be staged again where it is.
+TEST_F(NodeDeleteTest, AStagingWasRefusedToTheSameNodeByAnotherName) {
+  const std::string id = CreateNamed("a");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  node_settings_.node = "its new name";
+  RestartNode();
+  EXPECT_EQ(StageIt(id), StatusCode::OK) << message_;
+  ASSERT_THAT(LeasesOf(id), SizeIs(1));
+  EXPECT_EQ(LeasesOf(id)[0].node, "its new name");
+}
+
 TEST_F(NodeDeleteTest, ALeaseThatAControllerGaveKeepsItsVolume) {
   const std::string id = CreateNamed("a");
   const PoolLease lease{"another", false, Modes::SINGLE_NODE_WRITER, /*by_stage=*/false};
@@ -116,6 +145,16 @@ TEST_F(NodeDeleteTest, ABlockVolumeThatNobodyUnstagedCouldNotBeDeleted) {
   EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
   EXPECT_FALSE(node_.Exists(kPoolPath + "/volumes/" + id));
   ExpectNothingLeft();
+}
+
+// Where its file was said nothing of whoever had its device open.
+TEST_F(NodeDeleteTest, ABlockVolumeWhoseFileWasAwayForAMomentWasDeletedUnderWhoeverHadItOpen) {
+  const std::string id = CreateBlock("raw");
+  ASSERT_EQ(StageIt(id, Block()), StatusCode::OK) << message_;
+  node_.Rename(kPoolPath + "/volumes/" + id, "moved");
+  EXPECT_EQ(Delete(id), StatusCode::FAILED_PRECONDITION) << "it is attached";
+  node_.Rename(kPoolPath + "/volumes/moved", id);
+  ASSERT_EQ(PublishIt(id, Block()), StatusCode::OK) << message_;
 }
 
 // Each worker of the pool stood there.

@@ -390,6 +390,22 @@ TEST_F(NodePublishTest, ATargetWhoseMountIsGoneIsPublishedAnew) {
   }
 }
 
+// It was looked at a moment before, and then whatever was there by then was bound.
+TEST_F(NodePublishTest, WhatSomebodyMountedAtTheStagingPathAmidAPublishWasPublished) {
+  const std::string id = CreateNamed("a");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  node_.SetCallHook([this](const AnyRequest& request) {
+    if (!std::holds_alternative<BindMount>(request)) return;
+    Must(node_.DoAside(volumed::Mount{"tmpfs", "theirs", {kStaging, ""}, {}}));
+  });
+  EXPECT_EQ(PublishIt(id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("is not mounted there any more"));
+  EXPECT_FALSE(node_.Exists(kTarget));
+  node_.SetCallHook(nullptr);
+  Must(node_.DoAside(Unmount{{kStaging, ""}}));
+  EXPECT_EQ(PublishIt(id), StatusCode::OK) << message_;
+}
+
 // A pod got the files of somebody else.
 TEST_F(NodePublishTest, WhatSomebodyElseHadMountedAtTheStagingPathWasPublished) {
   const std::string id = CreateNamed("a");

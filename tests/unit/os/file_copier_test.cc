@@ -3,48 +3,70 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 
 namespace volumed {
 namespace {
 
-using std::chrono::milliseconds;
 constexpr int64_t kPiece = 1 << 20;  // a MiB
 
-// Takes syncs of whatever is asked for on a disk of this speed, and says what is asked for then.
-int64_t AfterSyncs(int count, double mib_per_second) {
-  int64_t bytes = kPiece;
-  for (int i = 0; i < count; ++i) {
-    const double needed = static_cast<double>(bytes) / (mib_per_second * kPiece);
-    bytes = NextSyncBytes(bytes, milliseconds(static_cast<int64_t>(needed * 1000)), bytes);
+// A disk on which a sync takes so many seconds whatever there is to be written, and writes so many
+// MiB in a second.
+struct Disk {
+  double each = 0;
+  double speed = 0;
+  double SecondsOf(int64_t bytes) const {
+    return each + static_cast<double>(bytes) / (speed * kPiece);
   }
-  return bytes;
+};
+
+// Syncs what the pace says, so many times. Answers how long the longest of the last half took.
+double LongestSync(SyncPace& pace, const Disk& disk, int count) {
+  double longest = 0;
+  for (int i = 0; i < count; ++i) {
+    const double needed = disk.SecondsOf(pace.bytes());
+    if (2 * i >= count) longest = std::max(longest, needed);
+    pace.Note(pace.bytes(), std::chrono::duration_cast<SyncPace::Duration>(
+                                std::chrono::duration<double>(needed)));
+  }
+  return longest;
 }
 
 // 64 MiB went to the cache at once, and then one sync took a minute, in which nobody learned how
 // far the copy was and no cancel was heard.
-TEST(FileCopierTest, ASyncOfADiskThatIsSlowToWriteTookAMinute) {
-  EXPECT_EQ(AfterSyncs(1, 1.0), kPiece);
-  EXPECT_EQ(AfterSyncs(20, 1.0), kPiece);
-  EXPECT_EQ(AfterSyncs(20, 0.1), kPiece);
+TEST(SyncPaceTest, ASyncOfADiskThatIsSlowToWriteTookAMinute) {
+  for (const double speed : {0.5, 1.0, 2.0, 5.0, 20.0}) {
+    SyncPace pace;
+    EXPECT_LT(LongestSync(pace, {0, speed}, 100), 8) << speed << " MiB in a second";
+  }
 }
 
-TEST(FileCopierTest, AFastDiskIsSyncedSeldom) {
-  EXPECT_EQ(AfterSyncs(1, 1000), 4 * kPiece);
-  EXPECT_EQ(AfterSyncs(3, 1000), 64 * kPiece);
-  EXPECT_EQ(AfterSyncs(20, 1000), 64 * kPiece);
-  EXPECT_EQ(NextSyncBytes(kPiece, milliseconds(0), kPiece), 4 * kPiece);
+TEST(SyncPaceTest, AFastDiskIsSyncedSeldom) {
+  SyncPace pace;
+  LongestSync(pace, {0.005, 1000}, 3);
+  EXPECT_EQ(pace.bytes(), 64 * kPiece);
+  LongestSync(pace, {0.005, 1000}, 20);
+  EXPECT_EQ(pace.bytes(), 64 * kPiece);
 }
 
-TEST(FileCopierTest, ADiskThatBecomesSlowIsSyncedOftenerAtOnce) {
-  EXPECT_EQ(NextSyncBytes(64 * kPiece, std::chrono::seconds(64), 64 * kPiece), kPiece);
-  EXPECT_EQ(NextSyncBytes(64 * kPiece, std::chrono::seconds(8), 64 * kPiece), 8 * kPiece);
+// Each sync took seconds, as others wrote to the disk, and so it stayed at a MiB for each.
+TEST(SyncPaceTest, ACopyBesideSomebodyWhoWritesInBulkWasSyncedForEachMiB) {
+  SyncPace pace;
+  LongestSync(pace, {3, 20}, 20);
+  EXPECT_GE(pace.bytes(), 12 * kPiece);
+  SyncPace of_fast_disk;
+  LongestSync(of_fast_disk, {0.005, 1000}, 10);
+  LongestSync(of_fast_disk, {3, 20}, 30);
+  EXPECT_GE(of_fast_disk.bytes(), 12 * kPiece) << "whoever writes in bulk came later";
 }
 
-// One that was slow to be read was synced by time, with few bytes.
-TEST(FileCopierTest, FewBytesAreNoSignOfASlowDisk) {
-  EXPECT_EQ(NextSyncBytes(4096, milliseconds(5), 64 * kPiece), kPiece);
+TEST(SyncPaceTest, ADiskThatBecomesSlowIsSyncedOftenerAtOnce) {
+  SyncPace pace;
+  LongestSync(pace, {0.005, 1000}, 10);
+  pace.Note(64 * kPiece, std::chrono::seconds(64));
+  EXPECT_LE(pace.bytes(), 2 * kPiece);
 }
 
 }  // namespace

@@ -64,6 +64,9 @@ TEST(WorkerCodec, MountRequestsKeepEveryField) {
   EXPECT_FALSE(bind.recursive);
   EXPECT_TRUE(bind.recursive_read_only);
   EXPECT_TRUE(Same(BindMount{Place(), Place(), false, true, false}).recursive);
+  BindMount of_part{Place(), Place()};
+  of_part.expected_part = FilesystemPart{8, 1, "/a"};
+  EXPECT_EQ(Same(of_part).expected_part, of_part.expected_part);
   const Remount remount = Same(Remount{Place(), {"ro"}});
   EXPECT_EQ(remount.target, Place());
   EXPECT_EQ(remount.options, std::vector<std::string>{"ro"});

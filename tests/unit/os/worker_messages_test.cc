@@ -96,6 +96,9 @@ std::map<std::string, std::string> AllMessages() {
   auto uncounted = Filled<IdentifyDevice>();
   uncounted.count_writes = false;
   asked_later(uncounted, " with its writes");
+  auto of_any_mount = Filled<BindMount>();
+  of_any_mount.expected_part.reset();
+  asked_later(of_any_mount, " of a part");
   auto unbounded = Filled<CopyTree>();
   unbounded.most_bytes = 0;
   asked_later(unbounded, " with a bound");

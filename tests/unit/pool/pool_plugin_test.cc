@@ -422,7 +422,7 @@ TEST_F(PoolPluginTest, AVolumeThatWasUnmountedAmidItsBindWasAnEmptyDirectoryOfTh
     if (std::holds_alternative<BindMount>(request)) node_.kernel.UnmountBelow(device);
   });
   ExpectRefused(agent_.SetUp(claimed.Spec()), Code::kFailedPrecondition,
-                "was taken away from " + device + " while it was bound");
+                "what is to be bound is not mounted there any more");
   EXPECT_FALSE(node_.kernel.Exists(PoolPluginAgent::PodPlace(claimed)));
 }
 
