@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
+#include <iterator>
 #include <optional>
 #include <set>
 #include <utility>
@@ -171,7 +172,9 @@ Status EventMountTable::CatchUp() {
 }
 
 Status EventMountTable::PlaceRenamed() {
-  std::erase_if(renamed_, [this](uint64_t id) { return places_.Get(id) == nullptr; });
+  for (auto id = renamed_.begin(); id != renamed_.end();) {
+    id = places_.Get(*id) == nullptr ? renamed_.erase(id) : std::next(id);
+  }
   const SteadyClock::time_point begin = SteadyClock::now();
   if (renamed_.empty() || begin < next_look_) return OkStatus();
   lost_ = true;

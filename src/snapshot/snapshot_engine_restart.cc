@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "snapshot/snapshot_engine.h"
+#include "snapshot/snapshot_refusals.h"
 
 namespace volumed {
 namespace {
