@@ -30,8 +30,14 @@ Result<bool> IsByRowAlone(const OperationParts& parts, const PoolVolumes& volume
   const std::optional<DeviceRecord> row = parts.devices.Find(PoolDeviceName(id));
   CallOptions call;
   call.deadline = Deadline::After(parts.host.clock, parts.settings.make_pod_directories);
-  if (row && row->mapped) return IsDeviceGone(parts, *row->mapped, call);
-  if (row && row->is_block) return HasNoDevice(volumes, parts.host.kernel, id, call);
+  if (row && row->is_block) {
+    // Either alone may miss the one that it has now.
+    if (row->mapped) {
+      ASSIGN_OR_RETURN(const bool is_gone, IsDeviceGone(parts, *row->mapped, call));
+      if (!is_gone) return false;
+    }
+    return HasNoDevice(volumes, parts.host.kernel, id, call);
+  }
   ASSIGN_OR_RETURN(MountListing all, parts.host.kernel.Call(ListMounts{}, call));
   return MountSnapshot(std::move(all.mounts)).FindTop(place.Display()) == nullptr;
 }

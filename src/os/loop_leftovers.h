@@ -13,8 +13,8 @@ namespace volumed {
 
 // Makes an attached loop device one that takes writes, and that hands on to its file what it is
 // asked to flush: with "write through" the kernel drops each flush, so that an fsync within the
-// image promised what a power loss took. `device` is open for writing, `name` is the kernel's,
-// `what` is put before each error. Errors, maybe applied: those of BLKROSET and DoWriteAttribute.
+// image promised what a power loss took. `device` is open, `name` is the kernel's, `what` is
+// put before each error. Errors, maybe applied: those of BLKROSET and DoWriteAttribute.
 Status ClearLoopLeftovers(int device, const std::string& name, const std::string& what);
 
 }  // namespace volumed

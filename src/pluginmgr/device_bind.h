@@ -31,8 +31,8 @@ struct DeviceBind {
   // What has to be so before the pod has the volume, also if it is bound already. Empty: nothing.
   // Errors: as SetUpAt has them, not applied.
   std::function<Status(const CallOptions& call)> before_bind = nullptr;
-  // Whether what is mounted at device_mount is the device; who but the agent may put something
-  // there needs it. Empty: nobody may. Errors: likewise.
+  // Whether what is mounted at device_mount is the device. Empty: nobody but the agent puts
+  // anything there. Errors: likewise.
   std::function<Status(const MountEntry& mount, const CallOptions& call)> check_device = nullptr;
 };
 

@@ -157,6 +157,18 @@ TEST_F(NodeDeleteTest, ABlockVolumeWhoseFileWasAwayForAMomentWasDeletedUnderWhoe
   ASSERT_EQ(PublishIt(id, Block()), StatusCode::OK) << message_;
 }
 
+// Its row may still have the device of the publication before.
+TEST_F(NodeDeleteTest, ABlockVolumeThatIsStagedAgainIsNotDeletedForTheEndOfItsDeviceBefore) {
+  const std::string id = CreateBlock("raw");
+  ASSERT_EQ(StageIt(id, Block()), StatusCode::OK) << message_;
+  ASSERT_EQ(PublishIt(id, Block()), StatusCode::OK) << message_;
+  ASSERT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(StageIt(id, Block()), StatusCode::OK) << message_;
+  EXPECT_EQ(Delete(id), StatusCode::FAILED_PRECONDITION) << "it is attached";
+  EXPECT_THAT(Loops(), SizeIs(1));
+}
+
 // Each worker of the pool stood there.
 TEST_F(NodeDeleteTest, ADeletionWaitedForTheFilesystemOfTheStagingPath) {
   const std::string far = kCo + "/far";
