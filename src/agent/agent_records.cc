@@ -114,7 +114,11 @@ Status Agent::OpenRecords() {
 
 void Agent::AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done) {
   scheduler_->RunBlocking([this, volume, done = std::move(done)] {
-    Result<std::vector<PendingStep>> permitted = recovery_gate_->Accept(volume);
+    // With all of them the doubt ends, at the next start, too.
+    Status ready = volume ? OkStatus() : snapshots_->engine().SaveDoubted();
+    if (ready.ok() && !volume) ready = pools_->volumes().NoteDoubted();
+    Result<std::vector<PendingStep>> permitted =
+        ready.ok() ? recovery_gate_->Accept(volume) : ready.error();
     scheduler_->Post([this, volume, done, permitted = std::move(permitted)] {
       if (!permitted.ok()) return done(permitted.error());
       log_->Warning("records accepted by command",

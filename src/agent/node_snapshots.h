@@ -29,7 +29,10 @@ class NodeSnapshots {
   static bool IsKindOf(const std::string& kind);
   void Restore(const std::string& kind, const LoadedRecords& rows) { engine_.Restore(kind, rows); }
   // The rows are restored, those of devices too, and no pool was opened yet.
-  void Begin() { engine_.EndFreezes(); }
+  void Begin() {
+    engine_.FailDoubted();
+    engine_.EndFreezes();
+  }
   // A pool is open that was not.
   void PoolOpened() { engine_.Start(); }
 

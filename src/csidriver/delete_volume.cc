@@ -39,7 +39,11 @@ Result<bool> IsByRowAlone(const OperationParts& parts, const PoolVolumes& volume
     return HasNoDevice(volumes, parts.host.kernel, id, call);
   }
   ASSIGN_OR_RETURN(MountListing all, parts.host.kernel.Call(ListMounts{}, call));
-  return MountSnapshot(std::move(all.mounts)).FindTop(place.Display()) == nullptr;
+  const bool has_mount = MountSnapshot(std::move(all.mounts)).FindTop(place.Display()) != nullptr;
+  if (has_mount) return false;
+  // Whoever renames what lies around the place takes the mount along.
+  ASSIGN_OR_RETURN(const bool is_shown, IsShownAnywhere(volumes, parts.host.kernel, id, call));
+  return !is_shown;
 }
 
 }  // namespace

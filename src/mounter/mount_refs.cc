@@ -15,6 +15,11 @@ Result<MountSnapshot> MountsAround(Kernel& kernel, const std::string& path,
   return MountSnapshot(std::move(listing.mounts));
 }
 
+Result<MountSnapshot> WholeTable(Kernel& kernel, const CallOptions& call) {
+  ASSIGN_OR_RETURN(MountListing listing, kernel.Call(ListMounts{}, call));
+  return MountSnapshot(std::move(listing.mounts));
+}
+
 }  // namespace
 
 FilesystemPart PartAt(const MountEntry& mount, const std::string& path) {
@@ -53,16 +58,21 @@ Result<std::vector<std::string>> FindMountRefs(Kernel& kernel, const std::string
 }
 
 Result<std::vector<std::string>> FindMountsOfTree(Kernel& kernel, const std::string& path,
-                                                  const CallOptions& call) {
-  ASSIGN_OR_RETURN(MountListing listing, kernel.Call(ListMounts{}, call));
-  const MountSnapshot all(std::move(listing.mounts));
+                                                  MountTableRead read, const CallOptions& call) {
+  const bool is_whole = read == MountTableRead::kWhole;
+  ASSIGN_OR_RETURN(const MountSnapshot around,
+                   is_whole ? WholeTable(kernel, call) : MountsAround(kernel, path, call));
   std::vector<std::string> places;
-  const MountEntry* const covering = all.FindCovering(path);
+  const MountEntry* const covering = around.FindCovering(path);
   if (covering == nullptr) return places;
   const FilesystemPart tree = PartAt(*covering, path);
   const ListMounts same_filesystem{.showing =
                                        FilesystemPart{tree.device_major, tree.device_minor, ""}};
-  for (const MountEntry& mount : all.Find(same_filesystem)) {
+  MountListing shown{.mounts = around.Find(same_filesystem)};
+  if (!is_whole) {
+    ASSIGN_OR_RETURN(shown, kernel.Call(same_filesystem, call));
+  }
+  for (const MountEntry& mount : shown.mounts) {
     const bool shows = IsAtOrBelow(mount.root, tree.root);
     if (shows && mount.mount_point != path) places.push_back(mount.mount_point);
   }

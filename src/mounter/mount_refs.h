@@ -30,11 +30,13 @@ Result<std::optional<MountEntry>> FindMountAround(Kernel& kernel, const std::str
 Result<std::vector<std::string>> FindMountRefs(Kernel& kernel, const std::string& path,
                                                const CallOptions& call);
 
-// Where else a mount shows what is at `path`, or something within it, for whoever removes it: the
-// whole table is read as it is, since the one that is kept misses mounts of directories that were
-// renamed (os/kept_mount_table.h).
+// Whoever removes something needs the table as it is, and reads all of it: the one that is kept
+// misses mounts of directories that were renamed (os/kept_mount_table.h).
+enum class MountTableRead { kKept, kWhole };
+
+// Where else a mount shows what is at `path`, or something within it.
 Result<std::vector<std::string>> FindMountsOfTree(Kernel& kernel, const std::string& path,
-                                                  const CallOptions& call);
+                                                  MountTableRead read, const CallOptions& call);
 
 // Whether a mount shows what is at `path`, which is seldom a mount point: the directory itself, and
 // neither one above nor one below it.

@@ -15,6 +15,8 @@ namespace volumed {
 struct CopySource {
   Descriptor file;  // read-only
   StorageObject object{};
+  // When it was changed last, as text. Whoever writes to it changes this.
+  std::string changed{};
 };
 // Errors, not applied: those of OpenRegularFile.
 Result<CopySource> OpenCopySource(const SafePath& from, const StorageObject& expected,
@@ -26,9 +28,13 @@ Result<CopySource> OpenCopySource(const SafePath& from, const StorageObject& exp
 Result<MadeFile> MakeCopyTarget(const SafePath& to, const CopySource& source,
                                 const std::string& what);
 // Opens one that an earlier call has made of the same source, as it is. Errors, not applied:
-// FailedPrecondition without the mark.
+// FailedPrecondition without the mark, and if the source was changed since.
 Result<MadeFile> ReopenCopyTarget(const SafePath& to, const CopySource& source,
                                   const std::string& what);
+
+// Errors, maybe applied: FailedPrecondition if the source was changed since it was opened: what was
+// copied of it is of two moments.
+Status CheckSourceUnchanged(const CopySource& source, const std::string& what);
 
 // `error`, which is not applied if `target` was made by this call and can be taken back.
 Error TakenBack(const MadeFile& target, const Error& error);

@@ -12,26 +12,29 @@ namespace {
 
 // A copy that is slow to read is synced by time.
 constexpr std::chrono::seconds kSyncAfter{2};
-constexpr std::chrono::seconds kSyncTakes{1};  // besides what each takes
-constexpr size_t kLastSyncs = 4;
-constexpr double kMostGrowth = 4;
-constexpr double kGrowthIfSlow = 1.5;
-
-double SecondsOf(std::chrono::steady_clock::duration time) {
-  return std::chrono::duration<double>(time).count();
-}
+constexpr double kSyncTakes = 3;  // seconds at most, unless that is of what others write
+constexpr double kQuickSync = kSyncTakes / 4;
 
 }  // namespace
 
-void SyncPace::Note(int64_t bytes, Duration took) {
-  last_.push_back(took);
-  if (last_.size() > kLastSyncs) last_.pop_front();
-  const double of_bytes = SecondsOf(took - *std::min_element(last_.begin(), last_.end()));
-  const double most =
-      static_cast<double>(bytes_) * (took < kSyncTakes ? kMostGrowth : kGrowthIfSlow);
-  const double wanted =
-      of_bytes > 0 ? static_cast<double>(bytes) * SecondsOf(kSyncTakes) / of_bytes : most;
-  bytes_ = std::clamp(static_cast<int64_t>(std::min(wanted, most)), kLeast, kMost);
+// A sync whose time was of its bytes would have taken as many times longer, or shorter, than the
+// last one as it had more, or fewer. The half of that tells it from one that waited for others. At
+// the least there is nothing to compare with: only more bytes show whose time it is.
+bool SyncPace::IsOfOthers(double took) const {
+  if (last_bytes_ == 0) return false;
+  if (bytes_ == last_bytes_) return bytes_ == kLeast;
+  const double times = static_cast<double>(bytes_) / static_cast<double>(last_bytes_);
+  const double between = last_took_ * (1 + times) / 2;
+  return bytes_ > last_bytes_ ? took < between : took > between;
+}
+
+void SyncPace::Note(Duration time) {
+  const double took = std::chrono::duration<double>(time).count();
+  double times = took > 0 ? kSyncTakes / took : 1;
+  if (took <= kSyncTakes || IsOfOthers(took)) times = took < kQuickSync ? 4 : 2;
+  last_bytes_ = bytes_;
+  last_took_ = took;
+  bytes_ = std::clamp(static_cast<int64_t>(static_cast<double>(bytes_) * times), kLeast, kMost);
 }
 
 FileCopier::FileCopier(Wish wish, const KernelFeatures& features, const CallOptions& options)
@@ -57,6 +60,7 @@ Result<FileExtent> FileCopier::Run(CopySource source, int64_t size, const Walk& 
   if (wish_.from_offset > size_) return Refused(Code::kOutOfRange, "it ends before that");
   RETURN_IF_ERROR(Begin());
   RETURN_IF_ERROR(CopyAll(walk, piece));
+  RETURN_IF_ERROR(CheckSourceUnchanged(source_, wish_.what));
   RETURN_IF_ERROR(target_.Sync(wish_.what));
   ASSIGN_OR_RETURN(FileExtent extent, ExtentOfFile(target_.file.get(), features_, wish_.what));
   extent.changed = true;
@@ -113,7 +117,8 @@ Status FileCopier::SyncData() {
   const SteadyClock::time_point begin = SteadyClock::now();
   if (::fdatasync(target_.file.get()) != 0) return Failed("sync", Outcome::kMaybeApplied);
   last_sync_ = SteadyClock::now();
-  sync_pace_.Note(unsynced_, last_sync_ - begin);
+  // One that came because of the time had fewer bytes, and tells nothing of the disk.
+  if (unsynced_ >= sync_pace_.bytes()) sync_pace_.Note(last_sync_ - begin);
   unsynced_ = 0;
   synced_ = at_;
   return OkStatus();

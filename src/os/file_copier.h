@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <string>
 
@@ -17,24 +16,27 @@ namespace volumed {
 
 // How many bytes are copied between two syncs. What is copied is written by the kernel later, so
 // that only a sync shows how fast the disk is; while one goes on nobody learns how far the copy is,
-// and no cancel is heard. So it is what makes a sync about a second longer than the shortest of the
-// last ones: what all of them take is not of these bytes, but of what others write to the disk, and
-// fewer bytes would not make it shorter. A value.
+// and no cancel is heard. So they are as many as are on the disk within some seconds. But if others
+// write to the disk in bulk each sync takes that long, and fewer bytes would only be more syncs. A
+// value.
 class SyncPace {
  public:
   using Duration = std::chrono::steady_clock::duration;
 
   int64_t bytes() const { return bytes_; }
-  // A sync of so many bytes took so long.
-  void Note(int64_t bytes, Duration took);
+  // A sync of bytes() took so long.
+  void Note(Duration time);
 
  private:
   static constexpr int64_t kLeast = 1 << 20;
   // So much is done again at most after a crash.
   static constexpr int64_t kMost = 64 << 20;
 
+  bool IsOfOthers(double took) const;
+
   int64_t bytes_ = kLeast;
-  std::deque<Duration> last_;
+  int64_t last_bytes_ = 0;  // of the sync before; 0: there was none
+  double last_took_ = 0;    // seconds
 };
 
 // Threads: one. Blocks: as long as the bytes take at the rate that is given, and as the filesystems

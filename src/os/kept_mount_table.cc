@@ -26,7 +26,9 @@ namespace {
 // Not /proc/self: a thread may have a mount namespace of its own.
 constexpr char kNamespace[] = "/proc/thread-self/ns/mnt";
 constexpr char kMountInfo[] = "/proc/thread-self/mountinfo";
-// Where renamed mounts are is asked for again after so many times of what it took.
+// Where renamed mounts are is asked for again by each question for so long after one was found at
+// another place, and from then on after so many times of what it took.
+constexpr auto kRenamesFor = std::chrono::seconds(10);
 constexpr int kPausePerLook = 20;
 
 Result<Descriptor> OpenProc(const char* path) {
@@ -83,9 +85,10 @@ class EventMountTable final : public KeptMountTable {
   MountPlaces places_ GUARDED_BY(mu_);  // of unique ids, which are in the order of mountinfo
   bool lost_ GUARDED_BY(mu_) = true;    // places_ may be wrong in any way
   // Mounts that were found at another place, of which the kernel had said nothing: what was renamed
-  // once is likely to be renamed back. Questions ask where they are, with a pause that keeps the
-  // share of many small.
+  // once is likely to be renamed back. Questions ask where they are; once nobody renames any more,
+  // with a pause that keeps the share of many small.
   std::set<uint64_t> renamed_ GUARDED_BY(mu_);
+  SteadyClock::time_point last_rename_ GUARDED_BY(mu_);
   SteadyClock::time_point next_look_ GUARDED_BY(mu_);
   News news_ GUARDED_BY(mu_);
 };
@@ -128,6 +131,7 @@ Result<std::vector<MountEntry>> EventMountTable::Find(const ListMounts& question
       RETURN_IF_ERROR(Place(id));
       lost_ = lost;
       renamed_.insert(id);
+      last_rename_ = SteadyClock::now();
     }
     if (Concerns(*entry, question)) found.push_back(std::move(*entry));
   }
@@ -176,11 +180,14 @@ Status EventMountTable::PlaceRenamed() {
     id = places_.Get(*id) == nullptr ? renamed_.erase(id) : std::next(id);
   }
   const SteadyClock::time_point begin = SteadyClock::now();
-  if (renamed_.empty() || begin < next_look_) return OkStatus();
+  const bool is_renaming = begin < last_rename_ + kRenamesFor;
+  if (renamed_.empty() || (!is_renaming && begin < next_look_)) return OkStatus();
+  const uint64_t updates = updates_;
   lost_ = true;
   for (const uint64_t id : renamed_) RETURN_IF_ERROR(Place(id));
   lost_ = false;
   const SteadyClock::time_point end = SteadyClock::now();
+  if (updates_ != updates) last_rename_ = end;
   next_look_ = end + kPausePerLook * (end - begin);
   return OkStatus();
 }

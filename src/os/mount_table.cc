@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <set>
 #include <utility>
 
 namespace volumed {
@@ -112,8 +113,11 @@ MountSnapshot::MountSnapshot(std::vector<MountEntry> entries) : entries_(std::mo
 }
 
 const MountEntry* MountSnapshot::FindTop(const std::string& mount_point) const {
+  return TopOf(places_.At(mount_point));
+}
+
+const MountEntry* MountSnapshot::TopOf(const std::vector<uint64_t>& stack) const {
   // Mostly the last one. But a mount that was moved here lies on others that are newer than it.
-  const std::vector<uint64_t> stack = places_.At(mount_point);
   for (auto at = stack.rbegin(); at != stack.rend(); ++at) {
     const MountEntry& entry = entries_[*at];
     const bool covered = std::any_of(stack.begin(), stack.end(), [&](uint64_t other) {
@@ -129,12 +133,35 @@ const MountEntry* MountSnapshot::FindById(uint64_t mount_id) const {
   return found == by_id_.end() ? nullptr : &entries_[found->second];
 }
 
-const MountEntry* MountSnapshot::FindCovering(const std::string& path) const {
-  for (std::string prefix = path; !prefix.empty() && prefix != "/";
-       prefix.resize(prefix.rfind('/'))) {
-    if (const MountEntry* entry = FindTop(prefix)) return entry;
+std::vector<uint64_t> MountSnapshot::StackUpon(const MountEntry& below,
+                                               const std::string& mount_point) const {
+  std::vector<uint64_t> stack;
+  std::set<uint64_t> reached = {below.mount_id};
+  const std::vector<uint64_t> there = places_.At(mount_point);
+  for (bool grows = true; grows;) {
+    grows = false;
+    for (const uint64_t position : there) {
+      const MountEntry& entry = entries_[position];
+      if (!reached.contains(entry.parent_id) || !reached.insert(entry.mount_id).second) continue;
+      stack.push_back(position);
+      grows = true;
+    }
   }
-  return FindTop("/");
+  std::sort(stack.begin(), stack.end());
+  return stack;
+}
+
+// As the kernel walks: what is mounted at a part of the path hides the mounts that lie deeper on
+// the one that it covers, however long their paths are.
+const MountEntry* MountSnapshot::FindCovering(const std::string& path) const {
+  const MountEntry* covering = FindTop("/");
+  if (covering == nullptr) return nullptr;
+  for (size_t end = path.find('/', 1); path != "/"; end = path.find('/', end + 1)) {
+    const MountEntry* const upon = TopOf(StackUpon(*covering, path.substr(0, end)));
+    if (upon != nullptr) covering = upon;
+    if (end == std::string::npos) break;
+  }
+  return covering;
 }
 
 std::vector<MountEntry> MountSnapshot::Find(const ListMounts& question) const {

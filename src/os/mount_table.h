@@ -40,6 +40,10 @@ class MountSnapshot {
   std::vector<MountEntry> Find(const ListMounts& question) const;
 
  private:
+  const MountEntry* TopOf(const std::vector<uint64_t>& stack) const;
+  // What is mounted there on this mount, one upon the other: no mount of another parent.
+  std::vector<uint64_t> StackUpon(const MountEntry& below, const std::string& mount_point) const;
+
   std::vector<MountEntry> entries_;
   MountPlaces places_;  // of positions in entries_
   std::unordered_map<uint64_t, size_t> by_id_;

@@ -12,6 +12,7 @@
 #include "base/strings.h"
 #include "mounter/host_directory.h"
 #include "pool/artefact_directory.h"
+#include "pool/bound_devices.h"
 
 namespace volumed {
 namespace {
@@ -118,6 +119,17 @@ Status ImageBackend::DiscardFiles(const PoolId& id, const StorageObject& recorde
   RETURN_IF_ERROR(CheckObject(id, recorded, call));
   RETURN_IF_ERROR(Close(id, call));
   return RemoveFiles(id, call);
+}
+
+Status ImageBackend::PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) {
+  const PoolId id = IdOf(volume);
+  RETURN_IF_ERROR(CheckObject(id, volume.object, call));
+  ASSIGN_OR_RETURN(const std::vector<std::string> devices, ListDevices(id, call));
+  RETURN_IF_ERROR(CheckNotShown(kernel_, devices, call));
+  const Status closed = Close(id, call);
+  if (closed.ok()) return closed;
+  // The volume is as it was, and its device goes once it is closed.
+  return Error::NotApplied(closed.error().code(), closed.error().message());
 }
 
 Status ImageBackend::Discard(const PoolVolumeRecord& volume, const CallOptions& call) {
@@ -238,6 +250,10 @@ Result<OpenedVolume> ImageBackend::Open(const PoolVolumeRecord& volume, const Po
 
 Status ImageBackend::Close(const PoolId& volume, const CallOptions& call) {
   const SafePath image = layout_.Image(volume);
+  ASSIGN_OR_RETURN(const std::vector<std::string> devices, ListDevices(volume, call));
+  if (const Status free = CheckNotBound(kernel_, devices, call); !free.ok()) {
+    return free.error().With("volume " + volume.ToString());
+  }
   RETURN_IF_ERROR(kernel_.Call(DetachLoops{image}, call));
   const Result<LoopList> left = kernel_.Call(ListLoops{image}, call);
   if (!left.ok()) return left.error().AsMaybeApplied();

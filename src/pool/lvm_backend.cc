@@ -11,6 +11,7 @@
 #include "base/strings.h"
 #include "mounter/host_directory.h"
 #include "pool/artefact_directory.h"
+#include "pool/bound_devices.h"
 
 namespace volumed {
 namespace {
@@ -242,13 +243,23 @@ Result<MadeArtefact> LvmBackend::Make(const PoolVolumeRecord& volume, const Pool
                       .allocated_bytes = whole->data_used ? UsedAtLeast(*whole) : 0};
 }
 
+Status LvmBackend::CheckNobodyHas(const LogicalVolume& there, const CallOptions& call) const {
+  if (!there.is_active) return OkStatus();
+  RETURN_IF_ERROR(CheckNotShown(kernel_, {there.device}, call));
+  if (!there.is_open) return OkStatus();
+  return LvmRefusal("somebody has " + there.device + " open, the device of " + there.name);
+}
+
+Status LvmBackend::PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<LogicalVolume> there, Look(volume.id, volume.object, call));
+  return there ? CheckNobodyHas(*there, call) : OkStatus();
+}
+
 Status LvmBackend::DiscardOne(const PoolId& id, const StorageObject& recorded,
                               const CallOptions& call) {
   ASSIGN_OR_RETURN(const std::optional<LogicalVolume> there, Look(id.ToString(), recorded, call));
   if (there) {
-    if (there->is_open) {
-      return LvmRefusal("somebody has " + there->device + " open, the device of " + id.ToString());
-    }
+    RETURN_IF_ERROR(CheckNobodyHas(*there, call));
     ASSIGN_OR_RETURN(const LvmTools::Complaint complaint, tools_.Remove(*there, call));
     const Result<Found> after = tools_.Find({id.ToString()}, call);
     if (!after.ok()) return after.error().AsMaybeApplied();
@@ -375,6 +386,9 @@ Status LvmBackend::Close(const PoolId& volume, const CallOptions& call) {
   const bool is_ours =
       there != found.end() && CheckIsOurs(there->second, volume.ToString(), {}).ok();
   if (!is_ours || !there->second.is_active) return OkStatus();
+  if (const Status free = CheckNotBound(kernel_, {there->second.device}, call); !free.ok()) {
+    return free.error().With("volume " + volume.ToString());
+  }
   RETURN_IF_ERROR(Deactivate(there->second, call));
   // Nobody has written to it since it was looked at, as nobody had it.
   NoteMapped(volume, UsedAtLeast(there->second), call);

@@ -42,6 +42,7 @@ class LvmBackend final : public PoolBackend {
   PoolBackendKind kind() const override { return PoolBackendKind::kLvm; }
   Result<MadeArtefact> Make(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                             const CallOptions& call) override;
+  Status PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) override;
   Status Discard(const PoolVolumeRecord& volume, const CallOptions& call) override;
   Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t bytes,
                             const PoolParameters& parameters, const CallOptions& call) override;
@@ -102,6 +103,8 @@ class LvmBackend final : public PoolBackend {
   Error TakenBack(const PoolId& id, bool is_new, const Error& error, const CallOptions& call);
   Result<LogicalVolume> ExtendTo(const LogicalVolume& there, int64_t bytes,
                                  const CallOptions& call) const;
+  // Errors, not applied: FailedPrecondition if somebody has its device open, mounted or bound.
+  Status CheckNobodyHas(const LogicalVolume& there, const CallOptions& call) const;
   Status DiscardOne(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
   // It has a device from then on, which takes writes or not.
   Result<LogicalVolume> Activated(const LogicalVolume& there, bool read_only,

@@ -128,6 +128,11 @@ class PoolBackend {
     return Error::NotApplied(Code::kUnimplemented,
                              "volume " + volume.id + " cannot be made of what is there already");
   }
+  // To be called before Discard() is put on record, so that what somebody still has is not promised
+  // to go: closes the device. Errors, not applied: those of Discard for another object;
+  // FailedPrecondition while the volume, a part of it or its device is mounted or bound anywhere,
+  // or somebody has the device open.
+  virtual Status PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) = 0;
   // Removes what is there, if it is the recorded object, or if none is on record; what is missing
   // is success. Errors: FailedPrecondition for another object, for what somebody else has put
   // there, and while somebody has the volume open.
@@ -156,7 +161,8 @@ class PoolBackend {
                                 const std::vector<std::string>& cgroups,
                                 const CallOptions& call) = 0;
   // The inverse of Open. REQUIRES: nothing is mounted from it. Errors: FailedPrecondition, maybe
-  // applied, while somebody has it open: then it goes when he closes it.
+  // applied, while somebody has it open: then it goes when he closes it; not applied, while its
+  // node in /dev is bound anywhere, which would show another device there once it is gone.
   virtual Status Close(const PoolId& volume, const CallOptions& call) = 0;
   // Of this pool's volumes those that are open, each once.
   virtual Result<std::vector<PoolId>> ListOpen(const CallOptions& call) = 0;

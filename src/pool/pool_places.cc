@@ -75,6 +75,13 @@ bool ShowsNode(const MountEntry& mount, const std::string& device) {
   return is_of_dev && kDevDirectory + mount.root == device;
 }
 
+// A filesystem that has no device has a number without a driver, and any text as its source; and so
+// has a btrfs, which has one.
+bool ShowsFilesystemOf(const MountEntry& mount, const std::string& device) {
+  const bool has_device = mount.device_major != 0 || mount.fs_type == "btrfs";
+  return has_device && mount.source == device;
+}
+
 // Where the volume's device is; nullopt: it is none, or is away.
 Result<std::optional<std::string>> StaticDeviceOf(const PoolVolumes& volumes, Kernel& kernel,
                                                   const std::string& id, const CallOptions& call) {
@@ -114,11 +121,11 @@ Result<ShownAt> WhatShows(const PoolVolumes& volumes, Kernel& kernel, const std:
   ASSIGN_OR_RETURN(const std::optional<std::string> device,
                    StaticDeviceOf(volumes, kernel, id, call));
   if (device && ShowsNode(mount, *device)) return ShownAt::kDevice;
-  if (device && mount.source == *device) return ShownAt::kFilesystem;
+  if (device && ShowsFilesystemOf(mount, *device)) return ShownAt::kFilesystem;
   ASSIGN_OR_RETURN(const std::vector<std::string> devices, DevicesOf(volumes, id, call));
   for (const std::string& its : devices) {
     if (ShowsNode(mount, its)) return ShownAt::kDevice;
-    if (mount.source == its) return ShownAt::kFilesystem;
+    if (ShowsFilesystemOf(mount, its)) return ShownAt::kFilesystem;
   }
   return ShownAt::kElse;
 }
@@ -161,7 +168,7 @@ Result<bool> IsShownAnywhere(const PoolVolumes& volumes, Kernel& kernel, const s
   const std::optional<SafePath> tree = TreeOf(volumes, id);
   if (!tree) return false;
   ASSIGN_OR_RETURN(const std::vector<std::string> places,
-                   FindMountsOfTree(kernel, tree->Display(), call));
+                   FindMountsOfTree(kernel, tree->Display(), MountTableRead::kWhole, call));
   return !places.empty();
 }
 

@@ -182,6 +182,9 @@ struct PoolVolumeRecord {
   // By which its directory is bounded and counted on ext4 and xfs. Its owner can give the directory
   // to another one, so that what it has counts only if it is this one. 0: none is on record.
   uint32_t project_id = 0;
+  // It was being made by records that were accepted after a doubt: what is there may be newer than
+  // they are, and somebody's.
+  bool doubted = false;
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.id);
     v.Text(2, m.pool);
@@ -208,6 +211,7 @@ struct PoolVolumeRecord {
     v(26, m.source_options);
     v(27, m.source_read_only);
     v.If(28, m.project_id, m.project_id != 0);
+    v.If(29, m.doubted, m.doubted);
   }
   friend bool operator==(const PoolVolumeRecord&, const PoolVolumeRecord&) = default;
 };

@@ -196,6 +196,10 @@ class PoolVolumes {
 
   // Whether the records may be older than the disks. Threads: any. Blocks: never.
   bool InDoubt() const { return parts_.irreversible.InDoubt(); }
+  // To be called before the doubt ends: puts on record of what is being made that it may be whole
+  // and somebody's by now. Errors: Aborted, not applied, while a call has such a volume; those of
+  // the store.
+  Status NoteDoubted() EXCLUDES(mu_);
 
   // Gives the volume to the node, until EndLease(); also over boots and power losses, but for one
   // by_stage, which a power loss may take: it voids what is staged, too. Success if the node has it
@@ -401,6 +405,8 @@ class PoolVolumes {
   Result<PoolVolumeRecord> Relist(const PoolVolumeRecord& before, PoolVolumeRecord row)
       EXCLUDES(mu_);
   Status FinishDelete(Held& held) EXCLUDES(mu_);
+  // Errors, not applied: FailedPrecondition if it is not to be made anew (NoteDoubted).
+  Status CheckNotDoubted(const PoolVolumeRecord& record) const;
   Status DeleteNothing(const std::string& id) EXCLUDES(mu_);
 
   // Keeps a place among the node's volumes until the row has the lease. Errors:

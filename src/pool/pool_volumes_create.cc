@@ -121,6 +121,44 @@ Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) con
   return record;
 }
 
+Status PoolVolumes::NoteDoubted() {
+  std::vector<std::string> made;
+  {
+    MutexLock lock(mu_);
+    for (const auto& [id, record] : volumes_) {
+      if (record.state == PoolVolumeState::kMaking) made.push_back(id);
+    }
+  }
+  for (const std::string& id : made) {
+    ASSIGN_OR_RETURN(const Taken taken, Take({id}));
+    std::optional<PoolVolumeRecord> row = FindRow(id);
+    if (!row || row->state != PoolVolumeState::kMaking || row->doubted) continue;
+    row->doubted = true;
+    RETURN_IF_ERROR(Write(*row));
+  }
+  return OkStatus();
+}
+
+// What is made empty, or was moved, is found again. A content would be put over whatever is there.
+Status PoolVolumes::CheckNotDoubted(const PoolVolumeRecord& record) const {
+  const bool has_content = !record.from_snapshot.empty() || !record.from_volume.empty();
+  const bool is_copied_import = record.used && record.source.empty();
+  const bool is_put_over = has_content || is_copied_import;
+  if (!record.doubted || record.state != PoolVolumeState::kMaking || !is_put_over) {
+    return OkStatus();
+  }
+  const Pool* const pool = PoolNamed(record.pool);
+  const Pool::Opened* const opened = pool != nullptr ? pool->opened() : nullptr;
+  const std::string place =
+      opened != nullptr
+          ? ", at " + opened->layout.ArtefactDir(ParsePoolId(record.id).value()).Display()
+          : "";
+  return PoolRefusal("volume " + record.id +
+                     " may have been made, and written to since: the records by which it is being "
+                     "made were in doubt. What is there is left as it is" +
+                     place + ": save it if it is needed, delete the volume, and make it again");
+}
+
 Result<PoolVolumeRecord> PoolVolumes::Create(const PoolVolumeWish& wish, const CallOptions& call) {
   RETURN_IF_ERROR(CheckName(wish.name));
   RETURN_IF_ERROR(CheckAllReadable(call));
@@ -129,6 +167,7 @@ Result<PoolVolumeRecord> PoolVolumes::Create(const PoolVolumeWish& wish, const C
   if (record.state == PoolVolumeState::kReady || record.state == PoolVolumeState::kExpanding) {
     return record;
   }
+  RETURN_IF_ERROR(CheckNotDoubted(record));
   const std::optional<VolumeContent>& content = wish.content;
   const Fill fill = [this, &content](Making& making) {
     return content ? MakeFrom(*content, making)

@@ -50,6 +50,7 @@ Status PoolVolumes::Delete(const std::string& id, bool only_unused, const CallOp
   }
   RETURN_IF_ERROR(CheckNotCopied(id));
   RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kDelete, held.record.name));
+  RETURN_IF_ERROR(held.backend->PrepareDiscard(held.record, held.call));
   // From here on what was moved into the pool is deleted like any other volume. One that was never
   // ready is given back.
   const bool was_ready = CheckUsable(held.record).ok();

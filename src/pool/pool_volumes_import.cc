@@ -91,6 +91,7 @@ Result<PoolVolumeRecord> PoolVolumes::Import(const PoolImportWish& wish, const C
                                                  wish.source.path.Display() + ", is being deleted");
   }
   if (there && there->state != PoolVolumeState::kMaking) return *there;
+  if (there) RETURN_IF_ERROR(CheckNotDoubted(*there));
   ASSIGN_OR_RETURN(PoolVolumeRecord record, PlanImported(wish));
   const bool goes_on = there && IsSameImport(*there, record);
   // It may be where an earlier call has moved it.

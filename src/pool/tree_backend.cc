@@ -5,7 +5,6 @@
 #include <optional>
 #include <string_view>
 
-#include "mounter/mount_refs.h"
 #include "pool/artefact_directory.h"
 
 namespace volumed {
@@ -55,20 +54,30 @@ Result<MadeArtefact> TreeBackend::Look(const PoolId& id, int64_t size_bytes,
   return made;
 }
 
+// Whoever has it bound, or a directory of it, would have it go under his hands.
+Status TreeBackend::CheckNotShown(const PoolId& id, MountTableRead read, const CallOptions& call) {
+  const std::string data = layout_.Data(id).Display();
+  ASSIGN_OR_RETURN(const std::vector<std::string> places,
+                   FindMountsOfTree(kernel_, data, read, call));
+  if (places.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           data + ", or something in it, is mounted at " + places.front());
+}
+
+// DiscardTree() looks once more, and at the whole table.
+Status TreeBackend::PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) {
+  const PoolId id = TreeIdOf(volume.id);
+  RETURN_IF_ERROR(CheckObject(id, volume.object, call));
+  return CheckNotShown(id, MountTableRead::kKept, call);
+}
+
 Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded, uint32_t project,
                                 const CallOptions& call) {
   const SafePath data = layout_.Data(id);
   ASSIGN_OR_RETURN(const StorageIdentity there, kernel_.Call(IdentifyStorage{.path = data}, call));
   if (there.type != FileType::kMissing) {
     RETURN_IF_ERROR(CheckIsRecorded(id, recorded, there));
-    // Whoever has it bound, or a directory of it, would have it go under his hands.
-    ASSIGN_OR_RETURN(const std::vector<std::string> places,
-                     FindMountsOfTree(kernel_, data.Display(), call));
-    if (!places.empty()) {
-      return Error::NotApplied(
-          Code::kFailedPrecondition,
-          data.Display() + ", or something in it, is mounted at " + places.front());
-    }
+    RETURN_IF_ERROR(CheckNotShown(id, MountTableRead::kWhole, call));
     if (there.type == FileType::kDirectory) {
       RETURN_IF_ERROR(FreeQuota(id, there.object, project, call));
     }

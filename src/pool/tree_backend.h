@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "mounter/mount_refs.h"
 #include "pool/pool_backend.h"
 
 namespace volumed {
@@ -31,6 +32,7 @@ inline bool IsNoQuota(const Error& error) { return error.code() == Code::kUnimpl
 // Threads and blocking: as PoolBackend says.
 class TreeBackend : public PoolBackend {
  public:
+  Status PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) final;
   Status Discard(const PoolVolumeRecord& volume, const CallOptions& call) override;
   Result<MadeArtefact> Make(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                             const CallOptions& call) final;
@@ -84,7 +86,9 @@ class TreeBackend : public PoolBackend {
   Result<MadeArtefact> Look(const PoolId& id, int64_t size_bytes, const CallOptions& call);
   // Errors, not applied: FailedPrecondition for another directory than the recorded one.
   Status CheckObject(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
-  // The same of what was identified just now.
+  // Errors, not applied: FailedPrecondition, with the place, if it, or something in it, is mounted.
+  Status CheckNotShown(const PoolId& id, MountTableRead read, const CallOptions& call);
+  // CheckObject of what was identified just now.
   Status CheckIsRecorded(const PoolId& id, const StorageObject& recorded,
                          const StorageIdentity& there) const;
 

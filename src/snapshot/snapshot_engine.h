@@ -79,6 +79,14 @@ class SnapshotEngine {
   // Takes over the rows of one kind; to be called for both before anything else. A row that cannot
   // be decoded is set aside as one that the store has set aside.
   void Restore(const std::string& kind, const LoadedRecords& rows) EXCLUDES(mu_);
+  // While the records are in doubt, what was being copied by them has failed: the snapshot may have
+  // been whole by now, or its source written to, by rows that are missing. Called once, as soon as
+  // the rows of snapshots and cuts are there, and before Start().
+  void FailDoubted() EXCLUDES(mu_);
+  // That it is on record that these have failed, without which whoever accepts the records would
+  // let the copies go on at the next start. Threads: any but the control thread. Blocks: on the
+  // store. Errors, not applied: Unavailable before FailDoubted(); those of RecordStore::Write.
+  Status SaveDoubted() EXCLUDES(mu_, saving_doubted_);
   // Thaws what an agent before this one may have left frozen, whether its pool is open or not.
   // Called once, as soon as the rows of snapshots, volumes and devices are there.
   void EndFreezes() EXCLUDES(mu_);
@@ -286,8 +294,8 @@ class SnapshotEngine {
   void RestoreSnapshots(const LoadedRecords& rows) REQUIRES(mu_);
   void RestoreGroups(const LoadedRecords& rows) REQUIRES(mu_);
   void MarkUnfinished() REQUIRES(mu_);
-  void NoteDoubted() REQUIRES(mu_);
-  Status CheckNotDoubted(const std::string& id) const EXCLUDES(mu_);
+  // Nothing else runs on them until SaveDoubted() has succeeded.
+  void FailUnsaved(const std::vector<SnapshotRecord>& copied) EXCLUDES(mu_);
   // Discards what was to be copied by rows that are lost, as it holds its source for ever
   // otherwise.
   void DiscardUncopiedOrphans() EXCLUDES(mu_);
@@ -303,6 +311,7 @@ class SnapshotEngine {
   std::map<std::string, std::shared_ptr<CancelToken>> copies_;
   // By volume: who waits for its copies; empty once it was called.
   std::multimap<std::string, std::shared_ptr<std::function<void()>>> await_copies_;
+  Mutex saving_doubted_;  // while it is written
   mutable Mutex mu_;
   SnapshotSettings settings_ GUARDED_BY(mu_);
   bool started_ GUARDED_BY(mu_) = false;
@@ -315,8 +324,8 @@ class SnapshotEngine {
   std::map<std::string, std::string> unreadable_ GUARDED_BY(mu_);  // key -> why
   std::map<std::string, int> held_ GUARDED_BY(mu_);
   std::set<std::string> busy_ GUARDED_BY(mu_);  // ids on which something runs
-  // They were being copied by records that may be older than what was copied.
-  std::set<std::string> doubted_ GUARDED_BY(mu_);
+  bool has_looked_for_doubted_ GUARDED_BY(mu_) = false;
+  std::set<std::string> doubted_ GUARDED_BY(mu_);  // ids that have failed, and not on record yet
   std::set<std::string> to_thaw_ GUARDED_BY(mu_);  // they may be frozen since an earlier agent
   std::set<std::string> clones_ GUARDED_BY(mu_);   // ids of those for_volume
   AliveGuard alive_;

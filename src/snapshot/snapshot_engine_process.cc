@@ -157,10 +157,7 @@ Status SnapshotEngine::CopyOnRecord(const std::string& id, const CallOptions& ca
     NoteProgress(id, bytes);
     if (before) before(bytes);
   };
-  Status copied = CheckNotDoubted(id);
-  if (copied.ok()) {
-    copied = parts_.volumes.CopyCut(id, settings().copy_bytes_per_second, told);
-  }
+  const Status copied = parts_.volumes.CopyCut(id, settings().copy_bytes_per_second, told);
   if (!copied.ok()) return CopyFailed(id, copied.error(), call);
   record = After(Row(id).value(), {SnapshotEvent::kProcessed});
   record.bytes_done = record.bytes_total;

@@ -64,23 +64,63 @@ void SnapshotEngine::MarkUnfinished() {
   }
 }
 
-// The snapshot may have been whole by now, or its source written to, by rows that are missing.
-void SnapshotEngine::NoteDoubted() {
-  if (!parts_.volumes.InDoubt()) return;
-  for (const auto& [id, record] : snapshots_) {
-    const bool is_copied =
-        record.phase == SnapshotPhase::kCut || record.phase == SnapshotPhase::kProcessing;
-    if (is_copied) doubted_.insert(id);
+void SnapshotEngine::FailDoubted() {
+  std::vector<SnapshotRecord> copied;
+  {
+    const MutexLock lock(mu_);
+    has_looked_for_doubted_ = true;
+    if (!parts_.volumes.InDoubt()) return;
+    for (const auto& [id, record] : snapshots_) {
+      const bool is_copied =
+          record.phase == SnapshotPhase::kCut || record.phase == SnapshotPhase::kProcessing;
+      if (is_copied) copied.push_back(record);
+    }
+  }
+  std::erase_if(copied, [this](const SnapshotRecord& record) {
+    const Result<PoolCutRecord> cut = parts_.volumes.FindCut(record.id);
+    return cut.ok() && IsWhole(*cut);
+  });
+  if (copied.empty()) return;
+  FailUnsaved(copied);
+  parts_.scheduler.RunBlocking([this] {
+    const Status saved = SaveDoubted();
+    if (saved.ok()) return;
+    parts_.log.Error("it is not on record that copies by records in doubt have failed",
+                     {{"error", saved.error()}});
+  });
+}
+
+void SnapshotEngine::FailUnsaved(const std::vector<SnapshotRecord>& copied) {
+  const MutexLock lock(mu_);
+  for (const SnapshotRecord& record : copied) {
+    SnapshotRecord failed = After(record, {SnapshotEvent::kFail});
+    failed.error = "the records that say that snapshot " + record.id +
+                   " is being copied may be older than its copy: make a new one";
+    failed.error_code = static_cast<int32_t>(Code::kFailedPrecondition);
+    snapshots_[record.id] = std::move(failed);
+    doubted_.insert(record.id);
+    busy_.insert(record.id);
   }
 }
 
-Status SnapshotEngine::CheckNotDoubted(const std::string& id) const {
-  const Result<PoolCutRecord> cut = parts_.volumes.FindCut(id);
-  if (cut.ok() && IsWhole(*cut)) return OkStatus();
+Status SnapshotEngine::SaveDoubted() {
+  const MutexLock saving(saving_doubted_);
+  std::vector<SnapshotRecord> failed;
+  {
+    const MutexLock lock(mu_);
+    if (!has_looked_for_doubted_) {
+      return Error::NotApplied(Code::kUnavailable, "the snapshots on record are not loaded yet");
+    }
+    for (const std::string& id : doubted_) failed.push_back(snapshots_.at(id));
+  }
+  if (failed.empty()) return OkStatus();
+  RETURN_IF_ERROR(Save(failed));
   const MutexLock lock(mu_);
-  if (!doubted_.contains(id)) return OkStatus();
-  return SnapshotRefusal("the records that say that snapshot " + id +
-                         " is being copied may be older than its copy: make a new one");
+  for (const std::string& id : std::exchange(doubted_, {})) {
+    busy_.erase(id);
+    if (started_) GoOnSoon(id);
+  }
+  return OkStatus();
 }
 
 // Each for itself: one that hangs holds up no other.
@@ -105,10 +145,7 @@ void SnapshotEngine::Start() {
   std::vector<std::string> groups;
   {
     const MutexLock lock(mu_);
-    if (!std::exchange(started_, true)) {
-      MarkUnfinished();
-      NoteDoubted();
-    }
+    if (!std::exchange(started_, true)) MarkUnfinished();
     for (const auto& [id, record] : snapshots_) snapshots.push_back(id);
     for (const auto& [id, group] : groups_) {
       if (group.deleting) groups.push_back(id);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <random>
 
 namespace volumed {
 namespace {
@@ -22,16 +23,32 @@ struct Disk {
   }
 };
 
+SyncPace::Duration DurationOf(double time) {
+  return std::chrono::duration_cast<SyncPace::Duration>(std::chrono::duration<double>(time));
+}
+
 // Syncs what the pace says, so many times. Answers how long the longest of the last half took.
 double LongestSync(SyncPace& pace, const Disk& disk, int count) {
   double longest = 0;
   for (int i = 0; i < count; ++i) {
     const double needed = disk.SecondsOf(pace.bytes());
     if (2 * i >= count) longest = std::max(longest, needed);
-    pace.Note(pace.bytes(), std::chrono::duration_cast<SyncPace::Duration>(
-                                std::chrono::duration<double>(needed)));
+    pace.Note(DurationOf(needed));
   }
   return longest;
+}
+
+// The mean of what is synced at once while each sync waits for others by so many seconds.
+int64_t MeanBeside(uint32_t seed, double least, double most, int count) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> wait(least, most);
+  SyncPace pace;
+  int64_t bytes = 0;
+  for (int i = 0; i < count; ++i) {
+    bytes += pace.bytes();
+    pace.Note(DurationOf(Disk{wait(random), 20}.SecondsOf(pace.bytes())));
+  }
+  return bytes / count;
 }
 
 // 64 MiB went to the cache at once, and then one sync took a minute, in which nobody learned how
@@ -51,22 +68,30 @@ TEST(SyncPaceTest, AFastDiskIsSyncedSeldom) {
   EXPECT_EQ(pace.bytes(), 64 * kPiece);
 }
 
-// Each sync took seconds, as others wrote to the disk, and so it stayed at a MiB for each.
+// Each sync took seconds, as others wrote to the disk, and so it stayed at a MiB for each. How long
+// it took was taken for what its bytes had cost when it was only luck.
 TEST(SyncPaceTest, ACopyBesideSomebodyWhoWritesInBulkWasSyncedForEachMiB) {
-  SyncPace pace;
-  LongestSync(pace, {3, 20}, 20);
-  EXPECT_GE(pace.bytes(), 12 * kPiece);
+  for (uint32_t seed = 1; seed <= 20; ++seed) {
+    EXPECT_GE(MeanBeside(seed, 3, 3, 60), 24 * kPiece) << seed;
+    EXPECT_GE(MeanBeside(seed, 8, 8, 60), 24 * kPiece) << seed;
+    EXPECT_GE(MeanBeside(seed, 0, 10, 60), 16 * kPiece) << seed;
+    EXPECT_GE(MeanBeside(seed, 5, 15, 60), 10 * kPiece) << seed;
+  }
   SyncPace of_fast_disk;
   LongestSync(of_fast_disk, {0.005, 1000}, 10);
-  LongestSync(of_fast_disk, {3, 20}, 30);
-  EXPECT_GE(of_fast_disk.bytes(), 12 * kPiece) << "whoever writes in bulk came later";
+  int64_t bytes = 0;
+  for (int i = 0; i < 30; ++i) {
+    bytes += of_fast_disk.bytes();
+    LongestSync(of_fast_disk, {3, 20}, 1);
+  }
+  EXPECT_GE(bytes / 30, 24 * kPiece) << "whoever writes in bulk came later";
 }
 
 TEST(SyncPaceTest, ADiskThatBecomesSlowIsSyncedOftenerAtOnce) {
   SyncPace pace;
   LongestSync(pace, {0.005, 1000}, 10);
-  pace.Note(64 * kPiece, std::chrono::seconds(64));
-  EXPECT_LE(pace.bytes(), 2 * kPiece);
+  pace.Note(std::chrono::seconds(64));
+  EXPECT_EQ(pace.bytes(), 3 * kPiece);
 }
 
 }  // namespace

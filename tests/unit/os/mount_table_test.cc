@@ -151,6 +151,20 @@ TEST(MountTable, TheTopMountIsTheOneThatNoOtherLiesOnAndNotTheLast) {
   EXPECT_EQ(table.FindCovering("/m/x")->source, "top");
 }
 
+// What a pool had on the larger disk was looked for on the one that it hides.
+TEST(MountTable, AMountThatIsHiddenWasTakenForTheOneThatAPathLiesOn) {
+  const MountSnapshot table(Parse("22 1 254:0 / / rw - ext4 /dev/vda rw\n"
+                                  "30 22 0:30 / /srv/pool rw - ext4 hidden rw\n"
+                                  "31 30 0:31 / /srv/pool/volumes rw - ext4 hidden rw\n"
+                                  "40 22 0:32 / /srv rw - xfs shown rw\n"
+                                  "41 40 0:33 / /srv/pool/cuts rw - ext4 upon rw\n")
+                                .value());
+  EXPECT_EQ(table.FindCovering("/srv/pool/volumes/v")->source, "shown");
+  EXPECT_EQ(table.FindCovering("/srv/pool")->source, "shown");
+  EXPECT_EQ(table.FindCovering("/srv/pool/cuts/c")->source, "upon");
+  EXPECT_EQ(table.FindCovering("/other")->source, "/dev/vda");
+}
+
 TEST(MountTable, SelectsWhatLiesBelowAPathInTheSameOrder) {
   const std::vector<MountEntry> below = SelectMounts(Parse(kTable).value(), {.below = "/run"});
   ASSERT_EQ(below.size(), 3u);

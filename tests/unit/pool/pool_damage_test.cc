@@ -71,6 +71,40 @@ TEST(PoolWithOlderRecords, AMakingThatWasRepeatedRemovedTheLargerFile) {
   EXPECT_TRUE(world.kernel.Exists(image));
 }
 
+// The content that it was made of was put over what it had been given since.
+TEST(PoolWithOlderRecords, AVolumeThatWasMadeOfASnapshotWasMadeAgainByRecordsThatWereAccepted) {
+  const std::string snapshot = NewPoolId(PoolObject::kCut, "0123abcd").ToString();
+  PoolWorld world;
+  PoolVolumeRecord row;
+  {
+    PoolAgent agent(world, {TestPool()});
+    ASSERT_TRUE(agent.Recover().ok());
+    row = Must(agent.volumes->Create(Wish("pvc-1"), {}));
+  }
+  row.state = PoolVolumeState::kMaking;
+  row.from_snapshot = snapshot;
+  ASSERT_TRUE(world.store.Put(EncodeRecord(row), Durability::kPowerLoss).ok());
+  {
+    PoolAgent in_doubt(world, {TestPool()});
+    world.store.FailNext(Error::NotApplied(Code::kUnavailable, "no store"));
+    EXPECT_FALSE(in_doubt.volumes->NoteDoubted().ok());
+    EXPECT_TRUE(in_doubt.volumes->NoteDoubted().ok());
+  }
+  PoolAgent next(world, {TestPool()});
+  ASSERT_TRUE(next.Recover().ok());
+  PoolVolumeWish wish = Wish("pvc-1");
+  wish.content.emplace();
+  wish.content->is_snapshot = true;
+  wish.content->handle = snapshot;
+  const Error refused = WhyRefused(next.volumes->Create(wish, {}));
+  EXPECT_EQ(refused.code(), Code::kFailedPrecondition) << refused.ToString();
+  EXPECT_FALSE(refused.maybe_applied());
+  EXPECT_NE(refused.message().find("at " + DirectoryOf(row.id)), std::string::npos)
+      << refused.ToString();
+  EXPECT_TRUE(world.kernel.Exists(DirectoryOf(row.id) + "/image"));
+  EXPECT_TRUE(next.volumes->Delete(row.id, false, {}).ok());
+}
+
 // ---- a disk that has failed ---------------------------------------------------------------------
 
 // The loop devices of a pool whose disk had failed stayed for ever, and its disk could not be

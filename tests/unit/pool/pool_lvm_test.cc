@@ -140,7 +140,7 @@ TEST_F(PoolLvmTest, AnotherLogicalVolumeInItsPlaceIsNeitherOpenedNorRemoved) {
                 "another one than that on record");
   ExpectRefused(volumes().Delete(made.id, false, {}), Code::kFailedPrecondition, "left as it is");
   EXPECT_TRUE(lvm().Has(made.id));
-  EXPECT_EQ(Must(volumes().Find(made.id)).state, PoolVolumeState::kDeleting);
+  EXPECT_EQ(Must(volumes().Find(made.id)).state, PoolVolumeState::kReady);
   lvm().at(made.id).uuid = made.object.handle;
   EXPECT_TRUE(volumes().Delete(made.id, false, {}).ok());
 }

@@ -115,8 +115,11 @@ TEST_P(TreeBackendTest, ADeletedVolumeIsGoneAndOneThatIsBoundSomewhereIsNot) {
   ASSERT_FALSE(bound.ok());
   EXPECT_EQ(bound.error().code(), Code::kFailedPrecondition);
   EXPECT_THAT(bound.error().message(), HasSubstr("/elsewhere"));
+  EXPECT_FALSE(bound.error().maybe_applied());
   EXPECT_TRUE(node_.kernel.Exists(DataOf(made.id) + "/f"));
   node_.Aside(Unmount{{"/elsewhere", ""}});
+  // It was promised to go all the same, and went with the next start.
+  EXPECT_EQ(Must(volumes().Find(made.id)).state, PoolVolumeState::kReady);
   const Status deleted = volumes().Delete(made.id, false, {});
   ASSERT_TRUE(deleted.ok()) << deleted.error().ToString();
   EXPECT_THAT(node_.Directories(), IsEmpty());

@@ -363,7 +363,7 @@ TEST(PoolVolumesLost, AVolumeWhoseDeviceSomebodyHasIsNotDeleted) {
   EXPECT_EQ(refused.code(), Code::kFailedPrecondition) << refused.ToString();
   EXPECT_NE(refused.message().find(device), std::string::npos) << refused.ToString();
   EXPECT_TRUE(world.kernel.Exists(PoolWorld::ImageOf(id)));
-  EXPECT_EQ(Must(volumes.Find(id)).state, PoolVolumeState::kDeleting);
+  EXPECT_EQ(Must(volumes.Find(id)).state, PoolVolumeState::kReady);
   world.kernel.ChangeDevice(device, [](FakeDevice& loop) { loop.claimed = false; });
   const Status deleted = volumes.Delete(id, false, {});
   EXPECT_TRUE(deleted.ok()) << deleted.error().ToString();

@@ -259,6 +259,7 @@ TEST_F(PoolVolumesTest, AnotherFileAtTheVolumesPlaceIsNeitherOpenedNorDeleted) {
   EXPECT_EQ(CodeOf(volumes().Open(made.id, false, {})), Code::kFailedPrecondition);
   EXPECT_EQ(CodeOf(volumes().Expand(made.id, 64 * kMiB, {})), Code::kFailedPrecondition);
   EXPECT_EQ(CodeOf(volumes().Delete(made.id, false, {})), Code::kFailedPrecondition);
+  EXPECT_NE(Must(volumes().Find(made.id)).state, PoolVolumeState::kDeleting);
   EXPECT_EQ(world_.kernel.Find(image).content, std::string(4096, 'x'));
   EXPECT_TRUE(world_.Loops().empty());
 }
@@ -318,6 +319,26 @@ TEST_F(PoolVolumesTest, AVolumeIsOpenedAndClosed) {
   EXPECT_TRUE(world_.Loops().empty());
   EXPECT_TRUE(volumes().Close(made.id, {}).ok());
   EXPECT_TRUE(volumes().Open(made.id, /*read_only=*/true, {}).ok());
+}
+
+// A bind of its node holds no device: this one went, and the bind showed the next volume that got
+// its number. A deletion that was refused went on with the next start.
+TEST_F(PoolVolumesTest, AVolumeWhoseDeviceWasBoundSomewhereWasClosedAndDeleted) {
+  const PoolVolumeRecord made = Make(Wish("pvc-1"));
+  const std::string device = Must(volumes().Open(made.id, false, {})).device;
+  world_.kernel.AddFile("/elsewhere", "");
+  Must(world_.kernel.DoAside(BindMount{.source = {device, ""}, .target = {"/elsewhere", ""}}));
+  for (const Error& error :
+       {Failure(volumes().Close(made.id, {})), Failure(volumes().Delete(made.id, false, {}))}) {
+    EXPECT_EQ(error.code(), Code::kFailedPrecondition) << error.ToString();
+    EXPECT_FALSE(error.maybe_applied()) << error.ToString();
+    EXPECT_NE(error.message().find(device + " is bound at \"/elsewhere\""), std::string::npos)
+        << error.ToString();
+  }
+  EXPECT_EQ(world_.Loops().size(), 1u);
+  EXPECT_EQ(Must(volumes().Find(made.id)).state, PoolVolumeState::kReady);
+  Must(world_.kernel.DoAside(Unmount{{"/elsewhere", ""}}));
+  EXPECT_TRUE(volumes().Delete(made.id, false, {}).ok());
 }
 
 // What is not on record as used would be deleted by the undo of a creation.

@@ -120,6 +120,42 @@ TEST_F(SnapshotCopiesTest, ACopyWentOnByRecordsThatWereOlderThanItsSnapshot) {
   EXPECT_EQ(PhaseOf("b"), SnapshotPhase::kReady) << "it is of these records";
 }
 
+// The doubt was noted once its pool was open, and forgotten once the records were accepted before.
+TEST_F(SnapshotCopiesTest, ACopyWentOnByOlderRecordsThatWereAcceptedWhileItsPoolWasAway) {
+  LeaveUncopied("a");
+  bool was_copied = false;
+  Before("CopyFile", [&] { was_copied = true; });
+  irreversible_.hold = true;
+  has_pool_ = false;
+  RestartAgent();
+  ASSERT_TRUE(engine_->SaveDoubted().ok());
+  irreversible_.hold = false;
+  has_pool_ = true;
+  RestartAgent();
+  EXPECT_EQ(PhaseOf("a"), SnapshotPhase::kFailed);
+  EXPECT_FALSE(was_copied);
+  EXPECT_THAT(Cuts(), IsEmpty());
+}
+
+TEST_F(SnapshotCopiesTest, RecordsAreNotAcceptedBeforeItIsOnRecordThatTheCopyHasFailed) {
+  LeaveUncopied("a");
+  irreversible_.hold = true;
+  EndEngine();
+  Restart();
+  MakeEngine();
+  EXPECT_EQ(engine_->SaveDoubted().error().code(), Code::kUnavailable) << "nobody has looked yet";
+  store_.FailNext(Error::NotApplied(Code::kUnavailable, "the disk is away"), /*count=*/2,
+                  kSnapshotRecordKind);
+  StartEngine();
+  EXPECT_FALSE(engine_->SaveDoubted().ok());
+  EXPECT_NE(Rows().at(0).phase, SnapshotPhase::kFailed);
+  EXPECT_TRUE(engine_->SaveDoubted().ok());
+  EXPECT_EQ(Rows().at(0).phase, SnapshotPhase::kFailed);
+  irreversible_.hold = false;
+  Run(std::chrono::minutes(3));
+  EXPECT_THAT(Cuts(), IsEmpty());
+}
+
 // Nothing could end it, and its source was "being copied" for ever.
 TEST_F(SnapshotCopiesTest, ASnapshotWhoseRowWasLostAmidItsCopyHeldItsSource) {
   const std::string volume = LeaveUncopied("a");

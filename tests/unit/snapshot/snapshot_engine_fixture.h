@@ -62,6 +62,7 @@ class SnapshotEngineTest : public PoolOperationsFixture {
     });
   }
   void StartEngine() {
+    engine_->FailDoubted();
     engine_->EndFreezes();
     engine_->Start();
     Run();
