@@ -114,9 +114,9 @@ Status Agent::OpenRecords() {
 
 void Agent::AcceptRecords(const std::optional<std::string>& volume, RecordsAccepted done) {
   scheduler_->RunBlocking([this, volume, done = std::move(done)] {
-    // With all of them the doubt ends, at the next start, too.
-    Status ready = volume ? OkStatus() : snapshots_->engine().SaveDoubted();
-    if (ready.ok() && !volume) ready = pools_->volumes().NoteDoubted();
+    // The doubt ends with that, and at the next start nobody would know of it.
+    Status ready = snapshots_->engine().SaveDoubted();
+    if (ready.ok()) ready = pools_->volumes().SaveDoubted();
     Result<std::vector<PendingStep>> permitted =
         ready.ok() ? recovery_gate_->Accept(volume) : ready.error();
     scheduler_->Post([this, volume, done, permitted = std::move(permitted)] {

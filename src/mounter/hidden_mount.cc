@@ -18,7 +18,9 @@ Result<std::optional<MountEntry>> FindMountHiding(Kernel& kernel, const MountEnt
     id = parents.at(id);
   }
   for (const MountEntry& entry : around.mounts) {
-    if (entry.mount_point != mount.mount_point && !below.contains(entry.mount_id)) return {entry};
+    // Look-ups begin below whatever is mounted over "/".
+    const bool is_on_the_way = entry.mount_point != mount.mount_point && entry.mount_point != "/";
+    if (is_on_the_way && !below.contains(entry.mount_id)) return {entry};
   }
   return std::optional<MountEntry>();
 }

@@ -10,31 +10,34 @@
 namespace volumed {
 namespace {
 
-// A copy that is slow to read is synced by time.
+// A copy that is slow to read is synced by time; but most of the time is the copy's.
 constexpr std::chrono::seconds kSyncAfter{2};
+constexpr int kCopyPerSync = 4;
 constexpr double kSyncTakes = 3;  // seconds at most, unless that is of what others write
 constexpr double kQuickSync = kSyncTakes / 4;
 
 }  // namespace
 
-// A sync whose time was of its bytes would have taken as many times longer, or shorter, than the
-// last one as it had more, or fewer. The half of that tells it from one that waited for others. At
-// the least there is nothing to compare with: only more bytes show whose time it is.
+// What fewer bytes took lately is of what others write, and more bytes would take twice as long at
+// least if it were theirs. At the least only more bytes show whose time it is.
 bool SyncPace::IsOfOthers(double took) const {
-  if (last_bytes_ == 0) return false;
-  if (bytes_ == last_bytes_) return bytes_ == kLeast;
-  const double times = static_cast<double>(bytes_) / static_cast<double>(last_bytes_);
-  const double between = last_took_ * (1 + times) / 2;
-  return bytes_ > last_bytes_ ? took < between : took > between;
+  double of_others = 0;
+  for (size_t size = 0; size < std::max<size_t>(size_, 1); ++size) {
+    of_others = std::max({of_others, last_took_[size], took_before_[size]});
+  }
+  return took < (size_ == 0 ? 1.3 : 1.5) * of_others;
 }
 
 void SyncPace::Note(Duration time) {
   const double took = std::chrono::duration<double>(time).count();
-  double times = took > 0 ? kSyncTakes / took : 1;
-  if (took <= kSyncTakes || IsOfOthers(took)) times = took < kQuickSync ? 4 : 2;
-  last_bytes_ = bytes_;
-  last_took_ = took;
-  bytes_ = std::clamp(static_cast<int64_t>(static_cast<double>(bytes_) * times), kLeast, kMost);
+  const bool is_of_others = IsOfOthers(took);
+  took_before_[size_] = std::exchange(last_took_[size_], took);
+  if (took > kSyncTakes && !is_of_others) {
+    size_ = size_ > 0 ? size_ - 1 : 0;
+    return;
+  }
+  const bool is_cheap = took < kQuickSync || (took > kSyncTakes && size_ > 0);
+  size_ = std::min(size_ + (is_cheap ? 2 : 1), kSizes - 1);
 }
 
 FileCopier::FileCopier(Wish wish, const KernelFeatures& features, const CallOptions& options)
@@ -108,7 +111,9 @@ Result<int64_t> FileCopier::CopyPiece(int64_t bytes, const Piece& piece) {
   at_ += got;
   copied_ += got;
   unsynced_ += got;
-  const bool is_late = SteadyClock::now() - last_sync_ >= kSyncAfter;
+  const SteadyClock::duration after =
+      std::max<SteadyClock::duration>(kSyncAfter, kCopyPerSync * sync_took_);
+  const bool is_late = SteadyClock::now() - last_sync_ >= after;
   if (unsynced_ >= sync_pace_.bytes() || is_late) RETURN_IF_ERROR(SyncData());
   return got;
 }
@@ -117,8 +122,9 @@ Status FileCopier::SyncData() {
   const SteadyClock::time_point begin = SteadyClock::now();
   if (::fdatasync(target_.file.get()) != 0) return Failed("sync", Outcome::kMaybeApplied);
   last_sync_ = SteadyClock::now();
+  sync_took_ = last_sync_ - begin;
   // One that came because of the time had fewer bytes, and tells nothing of the disk.
-  if (unsynced_ >= sync_pace_.bytes()) sync_pace_.Note(last_sync_ - begin);
+  if (unsynced_ >= sync_pace_.bytes()) sync_pace_.Note(sync_took_);
   unsynced_ = 0;
   synced_ = at_;
   return OkStatus();

@@ -2,7 +2,9 @@
 // make of their sources.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -23,20 +25,21 @@ class SyncPace {
  public:
   using Duration = std::chrono::steady_clock::duration;
 
-  int64_t bytes() const { return bytes_; }
+  int64_t bytes() const { return kLeast << size_; }
   // A sync of bytes() took so long.
   void Note(Duration time);
 
  private:
   static constexpr int64_t kLeast = 1 << 20;
-  // So much is done again at most after a crash.
-  static constexpr int64_t kMost = 64 << 20;
+  // Each twice the one before. 64 MiB are the most: so much is done again at most after a crash.
+  static constexpr size_t kSizes = 7;
 
   bool IsOfOthers(double took) const;
 
-  int64_t bytes_ = kLeast;
-  int64_t last_bytes_ = 0;  // of the sync before; 0: there was none
-  double last_took_ = 0;    // seconds
+  size_t size_ = 0;
+  // By size: seconds of the last sync of so many bytes, and of the one before that.
+  std::array<double, kSizes> last_took_ = {};
+  std::array<double, kSizes> took_before_ = {};
 };
 
 // Threads: one. Blocks: as long as the bytes take at the rate that is given, and as the filesystems
@@ -86,6 +89,7 @@ class FileCopier {
   int64_t unsynced_ = 0;  // of these
   SyncPace sync_pace_;
   SteadyClock::time_point last_sync_ = SteadyClock::now();
+  SteadyClock::duration sync_took_ = SteadyClock::duration::zero();  // the last one
 };
 
 }  // namespace volumed

@@ -295,13 +295,15 @@ struct CloneFile {
 };
 
 // Copies the content of a file, hole for hole, to another one, of whatever filesystem. Nobody may
-// write to `from` meanwhile: this cannot see it. All is on the disk when this answers.
+// write to `from` meanwhile: its time of change (ctime), which the mark has, tells at the end, and
+// a later call that goes on. All is on the disk when this answers.
 //
 // Without `from_offset` the file is made, or made anew, as CloneFile makes one. With it, it must be
 // there with its mark, and be right up to there; all behind that is thrown away first.
 // Progress: the offset up to which the copy is on the disk, from which a later call can go on.
 // Errors, not applied: as CloneFile's of the files and their mark; OutOfRange for an offset behind
-// the end of either file; FailedPrecondition if `to` has no mark of `from` and there is an offset.
+// the end of either file; FailedPrecondition if `to` has no mark of `from` and there is an offset,
+// or if `from` was changed since the copy began.
 // Once bytes were copied each is maybe applied, Cancelled too, and what was copied stays.
 // Source: lseek(2) (SEEK_DATA, SEEK_HOLE).
 struct CopyFile {

@@ -64,6 +64,11 @@ class EventMountTable final : public KeptMountTable {
         event_fd_(queue.fd()),
         queue_(std::move(queue)) {}
 
+  using Answer = std::vector<std::pair<uint64_t, MountEntry>>;
+  Result<Answer> Ask(const ListMounts& question) EXCLUDES(mu_);
+  // Mounts of an answer about a path of which the kept table has at another path what they are
+  // mounted on.
+  std::set<uint64_t> WithoutParent(const ListMounts& question, const Answer& answer) EXCLUDES(mu_);
   // Everything that had happened when it was called is in places_ after it.
   Status CatchUp() REQUIRES(mu_);
   // Takes at least so many events, if there are so many. An error leaves lost_ set.
@@ -90,6 +95,7 @@ class EventMountTable final : public KeptMountTable {
   std::set<uint64_t> renamed_ GUARDED_BY(mu_);
   SteadyClock::time_point last_rename_ GUARDED_BY(mu_);
   SteadyClock::time_point next_look_ GUARDED_BY(mu_);
+  std::set<uint64_t> alone_ GUARDED_BY(mu_);  // mounted on nothing that this namespace shows
   News news_ GUARDED_BY(mu_);
 };
 
@@ -109,6 +115,41 @@ Result<std::unique_ptr<KeptMountTable>> EventMountTable::Open(MountWatch watch) 
 }
 
 Result<std::vector<MountEntry>> EventMountTable::Find(const ListMounts& question) {
+  ASSIGN_OR_RETURN(Answer answer, Ask(question));
+  std::set<uint64_t> alone = WithoutParent(question, answer);
+  if (!alone.empty()) {
+    // What they are mounted on was renamed along with them, and nobody has asked for it.
+    {
+      MutexLock lock(mu_);
+      lost_ = true;
+    }
+    ASSIGN_OR_RETURN(answer, Ask(question));
+    alone = WithoutParent(question, answer);
+    MutexLock lock(mu_);
+    alone_.merge(alone);
+  }
+  std::vector<MountEntry> found;
+  found.reserve(answer.size());
+  for (auto& [id, entry] : answer) found.push_back(std::move(entry));
+  return found;
+}
+
+// A look-up of a path passes what its mounts are mounted on, but for what lies outside of a chroot.
+std::set<uint64_t> EventMountTable::WithoutParent(const ListMounts& question,
+                                                  const Answer& answer) {
+  std::set<uint64_t> alone;
+  if (question.around.empty()) return alone;
+  std::set<uint64_t> there;
+  for (const auto& [id, entry] : answer) there.insert(entry.mount_id);
+  MutexLock lock(mu_);
+  for (const auto& [id, entry] : answer) {
+    const bool has_parent = entry.mount_point == "/" || there.contains(entry.parent_id);
+    if (!has_parent && !alone_.contains(id)) alone.insert(id);
+  }
+  return alone;
+}
+
+Result<EventMountTable::Answer> EventMountTable::Ask(const ListMounts& question) {
   std::vector<std::pair<uint64_t, MountPlace>> kept;
   News news;
   {
@@ -119,7 +160,7 @@ Result<std::vector<MountEntry>> EventMountTable::Find(const ListMounts& question
   }
   Tell(news);
   // Without the lock: nothing that is kept is used, and a long answer holds nobody up.
-  std::vector<MountEntry> found;
+  Answer found;
   found.reserve(kept.size());
   for (const auto& [id, place] : kept) {
     ASSIGN_OR_RETURN(std::optional<MountEntry> entry, mounts_.Entry(id));
@@ -133,7 +174,7 @@ Result<std::vector<MountEntry>> EventMountTable::Find(const ListMounts& question
       renamed_.insert(id);
       last_rename_ = SteadyClock::now();
     }
-    if (Concerns(*entry, question)) found.push_back(std::move(*entry));
+    if (Concerns(*entry, question)) found.emplace_back(id, std::move(*entry));
   }
   return found;
 }
@@ -220,6 +261,7 @@ Status EventMountTable::ReadAll() {
     }
   }
   places_ = std::move(next);
+  std::erase_if(alone_, [this](uint64_t id) { return places_.Get(id) == nullptr; });
   mounts_known_ = places_.size();
   lost_ = false;
   return OkStatus();

@@ -133,16 +133,21 @@ const MountEntry* MountSnapshot::FindById(uint64_t mount_id) const {
   return found == by_id_.end() ? nullptr : &entries_[found->second];
 }
 
-std::vector<uint64_t> MountSnapshot::StackUpon(const MountEntry& below,
+std::vector<uint64_t> MountSnapshot::StackUpon(const MountEntry* below,
                                                const std::string& mount_point) const {
   std::vector<uint64_t> stack;
-  std::set<uint64_t> reached = {below.mount_id};
+  std::set<uint64_t> reached;
+  const auto lies_upon = [&](const MountEntry& entry) {
+    const bool is_first = below != nullptr ? entry.parent_id == below->mount_id
+                                           : FindById(entry.parent_id) == nullptr;
+    return is_first || reached.contains(entry.parent_id);
+  };
   const std::vector<uint64_t> there = places_.At(mount_point);
   for (bool grows = true; grows;) {
     grows = false;
     for (const uint64_t position : there) {
       const MountEntry& entry = entries_[position];
-      if (!reached.contains(entry.parent_id) || !reached.insert(entry.mount_id).second) continue;
+      if (!lies_upon(entry) || !reached.insert(entry.mount_id).second) continue;
       stack.push_back(position);
       grows = true;
     }
@@ -151,13 +156,23 @@ std::vector<uint64_t> MountSnapshot::StackUpon(const MountEntry& below,
   return stack;
 }
 
+const MountEntry* MountSnapshot::FindRoot() const {
+  const std::vector<uint64_t> stack = places_.At("/");
+  for (const uint64_t position : stack) {
+    const MountEntry* const below = FindById(entries_[position].parent_id);
+    const bool lies_upon = below != nullptr && below->mount_point == "/" &&
+                           below->mount_id != entries_[position].mount_id;
+    if (!lies_upon) return &entries_[position];
+  }
+  return nullptr;
+}
+
 // As the kernel walks: what is mounted at a part of the path hides the mounts that lie deeper on
 // the one that it covers, however long their paths are.
 const MountEntry* MountSnapshot::FindCovering(const std::string& path) const {
-  const MountEntry* covering = FindTop("/");
-  if (covering == nullptr) return nullptr;
+  const MountEntry* covering = FindRoot();
   for (size_t end = path.find('/', 1); path != "/"; end = path.find('/', end + 1)) {
-    const MountEntry* const upon = TopOf(StackUpon(*covering, path.substr(0, end)));
+    const MountEntry* const upon = TopOf(StackUpon(covering, path.substr(0, end)));
     if (upon != nullptr) covering = upon;
     if (end == std::string::npos) break;
   }

@@ -32,8 +32,8 @@ class MountSnapshot {
   // By the id of mountinfo; null if there is none now. What these functions point to lives as long
   // as the snapshot.
   const MountEntry* FindById(uint64_t mount_id) const;
-  // The mount that a lookup of the clean, absolute, link-free `path` ends in; null only without
-  // "/".
+  // The mount that a lookup of the clean, absolute, link-free `path` ends in. Null only if the
+  // table has it not: where "/" is no mount point, what lies on none of the others.
   const MountEntry* FindCovering(const std::string& path) const;
   // The answer to a question that CheckMountQuestion() has let pass, in the kernel's order. Does
   // not grow with the table.
@@ -41,8 +41,12 @@ class MountSnapshot {
 
  private:
   const MountEntry* TopOf(const std::vector<uint64_t>& stack) const;
-  // What is mounted there on this mount, one upon the other: no mount of another parent.
-  std::vector<uint64_t> StackUpon(const MountEntry& below, const std::string& mount_point) const;
+  // Where look-ups begin: what is mounted over "/" later is on no path. Null if the root is a
+  // directory of a mount that the table has not, as in a chroot.
+  const MountEntry* FindRoot() const;
+  // What is mounted there on this mount (null: on the one that the table has not), one upon the
+  // other: no mount of another parent.
+  std::vector<uint64_t> StackUpon(const MountEntry* below, const std::string& mount_point) const;
 
   std::vector<MountEntry> entries_;
   MountPlaces places_;  // of positions in entries_

@@ -121,9 +121,9 @@ Status ImageBackend::DiscardFiles(const PoolId& id, const StorageObject& recorde
   return RemoveFiles(id, call);
 }
 
-Status ImageBackend::PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) {
-  const PoolId id = IdOf(volume);
-  RETURN_IF_ERROR(CheckObject(id, volume.object, call));
+Status ImageBackend::PrepareDiscard(const PoolId& id, const StorageObject& recorded,
+                                    const CallOptions& call) {
+  RETURN_IF_ERROR(CheckObject(id, recorded, call));
   ASSIGN_OR_RETURN(const std::vector<std::string> devices, ListDevices(id, call));
   RETURN_IF_ERROR(CheckNotShown(kernel_, devices, call));
   const Status closed = Close(id, call);

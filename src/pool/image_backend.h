@@ -24,7 +24,8 @@ class ImageBackend final : public PoolBackend {
                             const CallOptions& call) override;
   Result<MadeArtefact> Import(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                               const ImportedFile& source, const CallOptions& call) override;
-  Status PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) override;
+  Status PrepareDiscard(const PoolId& artefact, const StorageObject& recorded,
+                        const CallOptions& call) override;
   Status Discard(const PoolVolumeRecord& volume, const CallOptions& call) override;
   Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t bytes,
                             const PoolParameters& parameters, const CallOptions& call) override;

@@ -250,8 +250,9 @@ Status LvmBackend::CheckNobodyHas(const LogicalVolume& there, const CallOptions&
   return LvmRefusal("somebody has " + there.device + " open, the device of " + there.name);
 }
 
-Status LvmBackend::PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) {
-  ASSIGN_OR_RETURN(const std::optional<LogicalVolume> there, Look(volume.id, volume.object, call));
+Status LvmBackend::PrepareDiscard(const PoolId& id, const StorageObject& recorded,
+                                  const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<LogicalVolume> there, Look(id.ToString(), recorded, call));
   return there ? CheckNobodyHas(*there, call) : OkStatus();
 }
 

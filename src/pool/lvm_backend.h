@@ -42,7 +42,8 @@ class LvmBackend final : public PoolBackend {
   PoolBackendKind kind() const override { return PoolBackendKind::kLvm; }
   Result<MadeArtefact> Make(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                             const CallOptions& call) override;
-  Status PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) override;
+  Status PrepareDiscard(const PoolId& artefact, const StorageObject& recorded,
+                        const CallOptions& call) override;
   Status Discard(const PoolVolumeRecord& volume, const CallOptions& call) override;
   Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t bytes,
                             const PoolParameters& parameters, const CallOptions& call) override;

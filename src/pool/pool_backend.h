@@ -128,11 +128,12 @@ class PoolBackend {
     return Error::NotApplied(Code::kUnimplemented,
                              "volume " + volume.id + " cannot be made of what is there already");
   }
-  // To be called before Discard() is put on record, so that what somebody still has is not promised
-  // to go: closes the device. Errors, not applied: those of Discard for another object;
-  // FailedPrecondition while the volume, a part of it or its device is mounted or bound anywhere,
-  // or somebody has the device open.
-  virtual Status PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) = 0;
+  // To be called before Discard() or DiscardCut() is put on record, so that what somebody still has
+  // is not promised to go: closes the device. Errors, not applied: those of Discard for another
+  // object; FailedPrecondition while the volume, a part of it or its device is mounted or bound
+  // anywhere, or somebody has the device open.
+  virtual Status PrepareDiscard(const PoolId& artefact, const StorageObject& recorded,
+                                const CallOptions& call) = 0;
   // Removes what is there, if it is the recorded object, or if none is on record; what is missing
   // is success. Errors: FailedPrecondition for another object, for what somebody else has put
   // there, and while somebody has the volume open.

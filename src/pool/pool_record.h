@@ -182,8 +182,8 @@ struct PoolVolumeRecord {
   // By which its directory is bounded and counted on ext4 and xfs. Its owner can give the directory
   // to another one, so that what it has counts only if it is this one. 0: none is on record.
   uint32_t project_id = 0;
-  // It was being made by records that were accepted after a doubt: what is there may be newer than
-  // they are, and somebody's.
+  // It was being made by records that were in doubt: what is there may be newer than they are, and
+  // somebody's.
   bool doubted = false;
   static void WireFields(auto& v, auto& m) {
     v.Text(1, m.id);

@@ -196,10 +196,10 @@ class PoolVolumes {
 
   // Whether the records may be older than the disks. Threads: any. Blocks: never.
   bool InDoubt() const { return parts_.irreversible.InDoubt(); }
-  // To be called before the doubt ends: puts on record of what is being made that it may be whole
-  // and somebody's by now. Errors: Aborted, not applied, while a call has such a volume; those of
-  // the store.
-  Status NoteDoubted() EXCLUDES(mu_);
+  // To be called before records are accepted: what was being made by those that were in doubt when
+  // they were restored may be whole, and somebody's by now, and that is put on record. Errors:
+  // Aborted, not applied, while a call has such a volume; those of the store.
+  Status SaveDoubted() EXCLUDES(mu_);
 
   // Gives the volume to the node, until EndLease(); also over boots and power losses, but for one
   // by_stage, which a power loss may take: it voids what is staged, too. Success if the node has it
@@ -265,6 +265,9 @@ class PoolVolumes {
   // Errors: FailedPrecondition, not applied, unless it is kCut; Cancelled, maybe applied.
   Status CopyCut(const std::string& cut, int64_t bytes_per_second, const CallOptions& call)
       EXCLUDES(mu_);
+  // Whether somebody has a cut, as PoolBackend::PrepareDiscard says, whose errors it has; success
+  // for one without a row. To be called before its deletion is put on record.
+  Status PrepareDiscard(const std::string& cut, const CallOptions& call) EXCLUDES(mu_);
   // Success if there is none of this id, unless it is of another pool. Volumes that were made of it
   // stay. REQUIRES: nobody makes a volume of it. Errors: those of the backend, after which it stays
   // kDiscarding; FailedPrecondition, not applied, by IrreversibleSteps. A power loss may bring its
@@ -405,7 +408,7 @@ class PoolVolumes {
   Result<PoolVolumeRecord> Relist(const PoolVolumeRecord& before, PoolVolumeRecord row)
       EXCLUDES(mu_);
   Status FinishDelete(Held& held) EXCLUDES(mu_);
-  // Errors, not applied: FailedPrecondition if it is not to be made anew (NoteDoubted).
+  // Errors, not applied: FailedPrecondition if it is not to be made anew (SaveDoubted).
   Status CheckNotDoubted(const PoolVolumeRecord& record) const;
   Status DeleteNothing(const std::string& id) EXCLUDES(mu_);
 

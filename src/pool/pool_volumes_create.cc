@@ -121,20 +121,18 @@ Result<PoolVolumeRecord> PoolVolumes::FindOrPlan(const PoolVolumeWish& wish) con
   return record;
 }
 
-Status PoolVolumes::NoteDoubted() {
+Status PoolVolumes::SaveDoubted() {
   std::vector<std::string> made;
   {
     MutexLock lock(mu_);
     for (const auto& [id, record] : volumes_) {
-      if (record.state == PoolVolumeState::kMaking) made.push_back(id);
+      if (record.doubted && record.state == PoolVolumeState::kMaking) made.push_back(id);
     }
   }
   for (const std::string& id : made) {
     ASSIGN_OR_RETURN(const Taken taken, Take({id}));
-    std::optional<PoolVolumeRecord> row = FindRow(id);
-    if (!row || row->state != PoolVolumeState::kMaking || row->doubted) continue;
-    row->doubted = true;
-    RETURN_IF_ERROR(Write(*row));
+    const std::optional<PoolVolumeRecord> row = FindRow(id);
+    if (row && row->state == PoolVolumeState::kMaking) RETURN_IF_ERROR(Write(*row));
   }
   return OkStatus();
 }

@@ -345,6 +345,14 @@ Status PoolVolumes::FinishDiscard(HeldCut& held) {
   return OkStatus();
 }
 
+Status PoolVolumes::PrepareDiscard(const std::string& id, const CallOptions& call) {
+  if (!FindCutRow(id)) return OkStatus();
+  ASSIGN_OR_RETURN(const HeldCut held, HoldCut(id, call));
+  const Status ready =
+      held.backend->PrepareDiscard(ParsePoolId(id).value(), held.record.object, held.call);
+  return ready.ok() ? ready : Status(ready.error().With("snapshot " + id));
+}
+
 Status PoolVolumes::Discard(const std::string& id, const CallOptions& call) {
   const Status here = WhyNotHere(id, PoolObject::kCut);
   if (!here.ok() && here.error().code() == Code::kNotFound) {

@@ -50,7 +50,9 @@ Status PoolVolumes::Delete(const std::string& id, bool only_unused, const CallOp
   }
   RETURN_IF_ERROR(CheckNotCopied(id));
   RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kDelete, held.record.name));
-  RETURN_IF_ERROR(held.backend->PrepareDiscard(held.record, held.call));
+  const Status ready =
+      held.backend->PrepareDiscard(ParsePoolId(id).value(), held.record.object, held.call);
+  if (!ready.ok()) return ready.error().With("volume " + id);
   // From here on what was moved into the pool is deleted like any other volume. One that was never
   // ready is given back.
   const bool was_ready = CheckUsable(held.record).ok();

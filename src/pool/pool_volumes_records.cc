@@ -48,8 +48,10 @@ std::optional<std::string> PoolVolumes::RestoreRow(const std::string& kind, cons
     KeepCut(*record);
     return std::nullopt;
   }
-  const Result<PoolVolumeRecord> record = DecodePoolVolumeRecord(row);
+  Result<PoolVolumeRecord> record = DecodePoolVolumeRecord(row);
   if (!record.ok()) return record.error().message();
+  const bool is_making = record->state == PoolVolumeState::kMaking;
+  record->doubted = record->doubted || (is_making && InDoubt());
   MutexLock lock(mu_);
   names_.emplace(record->name, record->id);
   Keep(*record);

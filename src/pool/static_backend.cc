@@ -31,7 +31,9 @@ class StaticBackend final : public PoolBackend {
                             const CallOptions&) override {
     return NotOfStatic(volume, "made here");
   }
-  Status PrepareDiscard(const PoolVolumeRecord&, const CallOptions&) override { return OkStatus(); }
+  Status PrepareDiscard(const PoolId&, const StorageObject&, const CallOptions&) override {
+    return OkStatus();
+  }
   // The row alone is the pool's.
   Status Discard(const PoolVolumeRecord&, const CallOptions&) override { return OkStatus(); }
   Result<MadeArtefact> Grow(const PoolVolumeRecord& volume, int64_t, const PoolParameters&,

@@ -65,9 +65,9 @@ Status TreeBackend::CheckNotShown(const PoolId& id, MountTableRead read, const C
 }
 
 // DiscardTree() looks once more, and at the whole table.
-Status TreeBackend::PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) {
-  const PoolId id = TreeIdOf(volume.id);
-  RETURN_IF_ERROR(CheckObject(id, volume.object, call));
+Status TreeBackend::PrepareDiscard(const PoolId& id, const StorageObject& recorded,
+                                   const CallOptions& call) {
+  RETURN_IF_ERROR(CheckObject(id, recorded, call));
   return CheckNotShown(id, MountTableRead::kKept, call);
 }
 

@@ -32,7 +32,8 @@ inline bool IsNoQuota(const Error& error) { return error.code() == Code::kUnimpl
 // Threads and blocking: as PoolBackend says.
 class TreeBackend : public PoolBackend {
  public:
-  Status PrepareDiscard(const PoolVolumeRecord& volume, const CallOptions& call) final;
+  Status PrepareDiscard(const PoolId& artefact, const StorageObject& recorded,
+                        const CallOptions& call) final;
   Status Discard(const PoolVolumeRecord& volume, const CallOptions& call) override;
   Result<MadeArtefact> Make(const PoolVolumeRecord& volume, const PoolParameters& parameters,
                             const CallOptions& call) final;

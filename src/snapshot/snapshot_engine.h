@@ -264,6 +264,9 @@ class SnapshotEngine {
   // On an executor thread: discards what is there of a snapshot that was cancelled, deleted, failed
   // or left, and then says so; the row of one that is deleted goes.
   Status TakeAway(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  // Errors: FailedPrecondition, not applied, if somebody has what is to be discarded of it; then
+  // its deletion is asked for no more.
+  Status CheckNobodyHas(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
   Status Thaw(const SnapshotRecord& record, const CallOptions& call) EXCLUDES(mu_);
 
   // ---- groups (snapshot_engine_groups.cc) ----
@@ -277,6 +280,8 @@ class SnapshotEngine {
   // Errors: FailedPrecondition, not applied, while somebody holds a member.
   Status AskGroupDeletion(const SnapshotGroupRecord& group) EXCLUDES(mu_);
   void GoOnWithGroup(const std::string& id) EXCLUDES(mu_);
+  // Errors: as CheckNobodyHas; then the group stays.
+  Status CheckNobodyHasAny(const SnapshotGroupRecord& group, const CallOptions& call) EXCLUDES(mu_);
   Status TakeGroupAway(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
 
   // ---- holding (snapshot_engine_hold.cc) ----

@@ -207,9 +207,31 @@ void SnapshotEngine::GoOnWithGroup(const std::string& id) {
   GoOnWhenDue(key, id);
 }
 
+// Once one of them goes all of them do.
+Status SnapshotEngine::CheckNobodyHasAny(const SnapshotGroupRecord& group,
+                                         const CallOptions& call) {
+  Status free;
+  for (const std::string& member : group.snapshots) {
+    const std::optional<SnapshotRecord> row = Row(member);
+    if (!row || row->phase != SnapshotPhase::kReady) return OkStatus();
+    if (free.ok()) free = CheckNobodyHas(member, call);
+  }
+  if (free.ok()) return free;
+  SnapshotGroupRecord stays = group;
+  stays.deleting = false;
+  {
+    const MutexLock lock(mu_);
+    for (const std::string& member : group.snapshots) snapshots_.at(member).delete_asked = false;
+  }
+  // An agent before this one may have put on record that it goes.
+  RETURN_IF_ERROR(Save({}, stays));
+  return free;
+}
+
 Status SnapshotEngine::TakeGroupAway(const std::string& id, const CallOptions& call) {
   const std::optional<SnapshotGroupRecord> group = GroupRow(id);
   if (!group) return OkStatus();
+  RETURN_IF_ERROR(CheckNobodyHasAny(*group, call));
   RETURN_IF_ERROR(Save({}, group));
   for (const std::string& member : group->snapshots) RETURN_IF_ERROR(TakeAway(member, call));
   return RemoveGroup(id);

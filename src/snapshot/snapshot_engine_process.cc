@@ -285,6 +285,7 @@ Status SnapshotEngine::TakeAway(const std::string& id, const CallOptions& call) 
     record = After(record, {SnapshotEvent::kCancel});
     RETURN_IF_ERROR(Save({record}));
   } else if (is_at_rest && record.delete_asked) {
+    RETURN_IF_ERROR(CheckNobodyHas(id, call));
     record = After(record, {SnapshotEvent::kDelete});
     RETURN_IF_ERROR(Save({record}));
   }
@@ -295,6 +296,16 @@ Status SnapshotEngine::TakeAway(const std::string& id, const CallOptions& call) 
     record = After(record, {SnapshotEvent::kDelete});
   }
   return record.phase == SnapshotPhase::kDeleting ? Remove(record) : OkStatus();
+}
+
+// What is refused is not carried out later, either: whoever wants the deletion asks again.
+Status SnapshotEngine::CheckNobodyHas(const std::string& id, const CallOptions& call) {
+  const Status free = parts_.volumes.PrepareDiscard(id, call);
+  if (free.ok() || free.error().code() != Code::kFailedPrecondition) return OkStatus();
+  const MutexLock lock(mu_);
+  const auto found = snapshots_.find(id);
+  if (found != snapshots_.end()) found->second.delete_asked = false;
+  return free;
 }
 
 // What was mounted then may be mounted no more, and cannot be frozen then.

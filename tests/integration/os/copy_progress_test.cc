@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <fstream>
 #include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "fakes/must.h"
@@ -34,6 +36,35 @@ TEST_F(CopyProgressTest, ASlowCopyDidNotSayHowFarItWas) {
   EXPECT_TRUE(std::is_sorted(told.begin(), told.end()));
   EXPECT_TRUE(std::any_of(told.begin(), told.end(),
                           [](int64_t bytes) { return bytes > 0 && bytes < 8 * kMiB; }));
+}
+
+// It was ready, with parts of two moments.
+TEST_F(CopyProgressTest, ACopyOfAFileThatWasWrittenToMeanwhileWasOfTwoMoments) {
+  constexpr int64_t kMiB = 1 << 20;
+  const auto kernel = Must(LocalKernel::Create({}));
+  const std::string source = scratch() + "/from";
+  std::ofstream(source) << std::string(4 * kMiB, 'x');
+  const auto write = [&source] {
+    std::fstream(source, std::ios::in | std::ios::out) << "y" << std::flush;
+  };
+  CopyFile copy{
+      .from = HostPath(source), .to = HostPath(scratch() + "/to"), .bytes_per_second = 4 * kMiB};
+  CallOptions options;
+  options.progress = [&write](int64_t /*bytes*/) { write(); };
+  const Result<FileExtent> while_copied = kernel->Call(copy, options);
+  ASSERT_FALSE(while_copied.ok());
+  EXPECT_EQ(while_copied.error().code(), Code::kFailedPrecondition);
+  EXPECT_TRUE(while_copied.error().maybe_applied());
+  copy.bytes_per_second = 0;
+  Must(kernel->Call(copy, {}));
+  copy.from_offset = 2 * kMiB;
+  Must(kernel->Call(copy, {}));
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a tick of the kernel's clock
+  write();
+  const Result<FileExtent> since = kernel->Call(copy, {});
+  ASSERT_FALSE(since.ok());
+  EXPECT_EQ(since.error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(since.error().maybe_applied());
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 // tells of.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
 #include <poll.h>
 #include <sys/mount.h>
+#include <algorithm>
 
 #include <cerrno>
 #include <cstdio>
@@ -17,6 +19,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 // Source: fs.fanotify.max_queued_events.
 constexpr int kQueuedEvents = 16384;
@@ -107,6 +110,45 @@ TEST_F(KeptMountTableEventsTest, AMountWhoseDirectoryWasRenamedAndCameBackWasMis
   ASSERT_EQ(::umount(At("a/m").c_str()), 0);
   EXPECT_THAT(PointsBelow(At("a")), IsEmpty());
   EXPECT_EQ(table_->stats().full_reads, 1u);
+}
+
+// Where many are was asked for with a pause, in which each was missed that had come back: whoever
+// staged them again mounted them over themselves.
+TEST_F(KeptMountTableEventsTest,
+       ManyMountsWhoseDirectoryWasRenamedAndCameBackWereMissedForAMoment) {
+  constexpr int kMounts = 100;
+  for (int i = 0; i < kMounts; ++i) {
+    const std::string point = "a/" + std::to_string(i);
+    Directory(point);
+    Tmpfs(point);
+  }
+  ExpectFresh("/");
+  for (int round = 0; round < 5; ++round) {
+    ASSERT_EQ(::rename(At("a").c_str(), At("c").c_str()), 0);
+    EXPECT_THAT(PointsBelow(At("a")), IsEmpty());
+    ASSERT_EQ(::rename(At("c").c_str(), At("a").c_str()), 0);
+    EXPECT_THAT(PointsBelow(At("a")), SizeIs(kMounts)) << round;
+  }
+  EXPECT_EQ(table_->stats().full_reads, 1u);
+}
+
+// The one below was found at its old place alone, as nobody had asked for it, and so what was
+// mounted on it seemed to be hidden.
+TEST_F(KeptMountTableEventsTest, AMountThatWasRenamedAlongWithTheOneThatItIsOnIsFoundUponThat) {
+  Directory("a/disk");
+  Tmpfs("a/disk");
+  Directory("a/disk/m");
+  ExpectFresh("/");
+  ASSERT_EQ(::rename(At("a").c_str(), At("c").c_str()), 0);
+  Tmpfs("c/disk/m");
+  const std::vector<MountEntry> around = *table_->Find({.around = At("c/disk/m/f")});
+  const auto is_disk = [this](const MountEntry& mount) {
+    return mount.mount_point == At("c/disk");
+  };
+  EXPECT_TRUE(std::any_of(around.begin(), around.end(), is_disk));
+  const uint64_t reads = table_->stats().full_reads;
+  EXPECT_THAT(PointsBelow(At("c/disk")), SizeIs(2));
+  EXPECT_EQ(table_->stats().full_reads, reads);
 }
 
 TEST_F(KeptMountTableEventsTest, ManyOptionsFitIntoAnAnswer) {

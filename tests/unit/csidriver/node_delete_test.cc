@@ -76,6 +76,22 @@ TEST_F(NodeDeleteTest, AVolumeWhoseStagingSomebodyHadUnmountedCouldNotBeDeleted)
   ExpectNothingLeft();
 }
 
+// Its staging was taken for one that somebody had unmounted: the row and the lease went, and the
+// volume was promised to go.
+TEST_F(NodeDeleteTest, AVolumeWhoseStagingWasRenamedForAMomentWasDeleted) {
+  const std::string id = CreateNamed("files");
+  const std::string staging = kCo + "/claim/stage";
+  node_.AddDirectory(staging);
+  ASSERT_EQ(StageIt(id, Mount(), staging), StatusCode::OK) << message_;
+  node_.Rename(kCo + "/claim", "aside");
+  EXPECT_EQ(Delete(id), StatusCode::FAILED_PRECONDITION) << message_;
+  EXPECT_THAT(LeasesOf(id), SizeIs(1));
+  node_.Rename(kCo + "/aside", "claim");
+  EXPECT_EQ(StageIt(id, Mount(), staging), StatusCode::OK) << message_;
+  EXPECT_EQ(UnstageIt(id, staging), StatusCode::OK) << message_;
+  EXPECT_EQ(Delete(id), StatusCode::OK) << message_;
+}
+
 // Nothing but its staging ended the lease, and nobody stages what is to be deleted.
 TEST_F(NodeDeleteTest, ALeaseOfAStagingThatDidNotLiveKeptItsVolumeForEver) {
   for (const char* node : {kThisNode, "the name of the node before"}) {

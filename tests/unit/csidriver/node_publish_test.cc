@@ -321,6 +321,15 @@ TEST_F(NodePublishTest, AStagedMountThatWasRenamedWasNotNamed) {
   EXPECT_THAT(Loops(), IsEmpty());
 }
 
+// The text of a source is whatever somebody who mounts likes.
+TEST_F(NodePublishTest, AFilesystemThatIsOnlyCalledLikeTheDeviceWasPublished) {
+  const std::string id = CreateNamed("files");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  node_.AddMount("tmpfs", Loops().front().path, kStaging);
+  EXPECT_EQ(PublishIt(id), StatusCode::FAILED_PRECONDITION) << message_;
+  EXPECT_THAT(message_, HasSubstr("something else than volume " + id));
+}
+
 // What is compared is what the CO has asked for, so that a volume which an agent before this one
 // has staged without the option for errors is staged alike.
 TEST_F(NodePublishTest, TheOptionForErrorsIsOnNoRecord) {

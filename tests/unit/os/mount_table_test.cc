@@ -165,6 +165,26 @@ TEST(MountTable, AMountThatIsHiddenWasTakenForTheOneThatAPathLiesOn) {
   EXPECT_EQ(table.FindCovering("/other")->source, "/dev/vda");
 }
 
+TEST(MountTable, NoPathLiesOnWhatIsMountedOverTheRoot) {
+  const MountSnapshot table(Parse("60 22 254:0 / / rw - ext4 upon rw\n"
+                                  "22 1 254:0 / / rw - ext4 root rw\n"
+                                  "30 22 0:30 / /srv rw - ext4 disk rw\n"
+                                  "31 60 0:31 / /run rw - tmpfs nowhere rw\n")
+                                .value());
+  EXPECT_EQ(table.FindCovering("/srv/x")->source, "disk");
+  EXPECT_EQ(table.FindCovering("/run/x")->source, "root");
+  EXPECT_EQ(table.FindCovering("/")->source, "root");
+}
+
+TEST(MountTable, WhereTheRootIsNoMountPointTheOthersAreFoundAllTheSame) {
+  const MountSnapshot table(Parse("30 22 0:30 / /srv rw - ext4 disk rw\n"
+                                  "31 30 0:31 / /srv/pool rw - tmpfs upon rw\n")
+                                .value());
+  EXPECT_EQ(table.FindCovering("/srv/x")->source, "disk");
+  EXPECT_EQ(table.FindCovering("/srv/pool/x")->source, "upon");
+  EXPECT_EQ(table.FindCovering("/run/x"), nullptr);
+}
+
 TEST(MountTable, SelectsWhatLiesBelowAPathInTheSameOrder) {
   const std::vector<MountEntry> below = SelectMounts(Parse(kTable).value(), {.below = "/run"});
   ASSERT_EQ(below.size(), 3u);

@@ -85,10 +85,10 @@ TEST(PoolWithOlderRecords, AVolumeThatWasMadeOfASnapshotWasMadeAgainByRecordsTha
   row.from_snapshot = snapshot;
   ASSERT_TRUE(world.store.Put(EncodeRecord(row), Durability::kPowerLoss).ok());
   {
-    PoolAgent in_doubt(world, {TestPool()});
+    PoolAgent in_doubt(world, {TestPool()}, /*in_doubt=*/true);
     world.store.FailNext(Error::NotApplied(Code::kUnavailable, "no store"));
-    EXPECT_FALSE(in_doubt.volumes->NoteDoubted().ok());
-    EXPECT_TRUE(in_doubt.volumes->NoteDoubted().ok());
+    EXPECT_FALSE(in_doubt.volumes->SaveDoubted().ok());
+    EXPECT_TRUE(in_doubt.volumes->SaveDoubted().ok());
   }
   PoolAgent next(world, {TestPool()});
   ASSERT_TRUE(next.Recover().ok());

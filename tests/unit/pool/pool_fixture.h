@@ -68,8 +68,10 @@ struct PoolWorld {
 // An agent's part of it. It has the rows when it is made, and no pool is open until Recover().
 class PoolAgent {
  public:
-  explicit PoolAgent(PoolWorld& world, std::vector<PoolSettings> settings = {TestPool()})
+  explicit PoolAgent(PoolWorld& world, std::vector<PoolSettings> settings = {TestPool()},
+                     bool in_doubt = false)
       : log({.target = LogOptions::Target::kCallback, .callback = {}}, clock) {
+    irreversible.hold = in_doubt;
     std::vector<std::unique_ptr<Pool>> pools;
     for (PoolSettings& pool : settings) {
       pools.push_back(
