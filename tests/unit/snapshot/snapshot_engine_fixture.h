@@ -129,6 +129,14 @@ class SnapshotEngineTest : public PoolOperationsFixture {
     return rows;
   }
   std::vector<Record> GroupRows() { return Must(store_.Load(kSnapshotGroupRecordKind)).records; }
+  // The device of a cut that somebody has attached, with its node bound at /elsewhere.
+  std::string BindCut(const std::string& id) {
+    const auto loop = std::get<AttachedLoop>(
+        Must(node_.DoAside(AttachLoop{.path = {kPoolPath, "cuts/" + id + "/image"}})));
+    if (!node_.Exists("/elsewhere")) node_.AddFile("/elsewhere", "");
+    Must(node_.DoAside(BindMount{.source = {loop.device.path, ""}, .target = {"/elsewhere", ""}}));
+    return loop.device.path;
+  }
   // The files of cuts, by their ids.
   std::vector<std::string> Cuts() {
     std::vector<std::string> names;

@@ -162,6 +162,23 @@ TEST_F(SnapshotEngineTest, ADeletedSnapshotIsGoneAndItsVolumeStays) {
   EXPECT_TRUE(Delete("no-id").ok());
 }
 
+// It was shown to nobody any more, and went with the next start once the bind was gone.
+TEST_F(SnapshotEngineTest, ASnapshotWhoseDeletionWasRefusedWasDeletedLater) {
+  const SnapshotRecord made = Must(Create("a", Made().id));
+  const std::string device = BindCut(made.id);
+  const Status refused = Delete(made.id);
+  EXPECT_EQ(CodeOf(refused), Code::kFailedPrecondition);
+  EXPECT_FALSE(refused.error().maybe_applied());
+  EXPECT_THAT(refused.error().message(), HasSubstr(device + " is bound at \"/elsewhere\""));
+  EXPECT_THAT(Rows(), ElementsAre(made));
+  EXPECT_THAT(engine_->List({}), SizeIs(1));
+  Must(node_.DoAside(Unmount{{"/elsewhere", ""}}));
+  RestartAgent();
+  EXPECT_THAT(Cuts(), ElementsAre(made.id));
+  EXPECT_TRUE(Delete(made.id).ok());
+  EXPECT_THAT(Cuts(), IsEmpty());
+}
+
 TEST_F(SnapshotEngineTest, WhatMayBeAnotherPoolsIsNotDeletedAsIfItWereGone) {
   EXPECT_EQ(CodeOf(Delete("s-00000000-0123456789abcdef01234567")), Code::kFailedPrecondition);
 }

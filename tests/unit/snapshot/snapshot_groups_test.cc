@@ -50,6 +50,18 @@ TEST_F(SnapshotGroupsTest, AGroupWhoseRecordsWereLostWasDeletedWhileItsCutsStaye
   EXPECT_THAT(Cuts(), SizeIs(2));
 }
 
+TEST_F(SnapshotGroupsTest, AGroupOfWhichSomebodyHasOneMemberStaysWhole) {
+  const SnapshotGroupView made = Must(CreateGroup("g", Volumes()));
+  BindCut(made.snapshots[1].id);
+  EXPECT_EQ(CodeOf(DeleteGroup(made.group.id)), Code::kFailedPrecondition);
+  EXPECT_EQ(Must(engine_->FindGroup(made.group.id, {})).snapshots.size(), 2u);
+  Must(node_.DoAside(Unmount{{"/elsewhere", ""}}));
+  RestartAgent();
+  EXPECT_THAT(Cuts(), SizeIs(2));
+  EXPECT_TRUE(DeleteGroup(made.group.id).ok());
+  EXPECT_THAT(Cuts(), IsEmpty());
+}
+
 TEST_F(SnapshotGroupsTest, MembersThatAreMountedAreFrozenTogetherAndTheOthersAreCutMeanwhile) {
   const std::string mounted = Mounted("pvc-1");
   const std::string idle = Made("pvc-2").id;
