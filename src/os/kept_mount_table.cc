@@ -261,7 +261,9 @@ Status EventMountTable::ReadAll() {
     }
   }
   places_ = std::move(next);
-  std::erase_if(alone_, [this](uint64_t id) { return places_.Get(id) == nullptr; });
+  for (auto id = alone_.begin(); id != alone_.end();) {
+    id = places_.Get(*id) == nullptr ? alone_.erase(id) : std::next(id);
+  }
   mounts_known_ = places_.size();
   lost_ = false;
   return OkStatus();
