@@ -20,6 +20,14 @@ namespace {
 // In one round trip to a worker.
 constexpr size_t kMeasuredAtOnce = 256;
 
+std::vector<std::string> DevicesOf(const LoopList& list) {
+  std::vector<std::string> devices;
+  for (const LoopEntry& loop : list.loops) {
+    if (!loop.deleted) devices.push_back(loop.path);
+  }
+  return devices;
+}
+
 }  // namespace
 
 MadeArtefact ArtefactOf(const FileExtent& file) {
@@ -125,6 +133,7 @@ Status ImageBackend::PrepareDiscard(const PoolId& id, const StorageObject& recor
                                     const CallOptions& call) {
   RETURN_IF_ERROR(CheckObject(id, recorded, call));
   ASSIGN_OR_RETURN(const std::vector<std::string> devices, ListDevices(id, call));
+  if (devices.empty()) return OkStatus();
   RETURN_IF_ERROR(CheckNotShown(kernel_, devices, call));
   const Status closed = Close(id, call);
   if (closed.ok()) return closed;
@@ -250,20 +259,19 @@ Result<OpenedVolume> ImageBackend::Open(const PoolVolumeRecord& volume, const Po
 
 Status ImageBackend::Close(const PoolId& volume, const CallOptions& call) {
   const SafePath image = layout_.Image(volume);
-  ASSIGN_OR_RETURN(const std::vector<std::string> devices, ListDevices(volume, call));
-  if (const Status free = CheckNotBound(kernel_, devices, call); !free.ok()) {
+  ASSIGN_OR_RETURN(const LoopList there, kernel_.Call(ListLoops{image}, call));
+  if (there.loops.empty()) return OkStatus();
+  if (const Status free = CheckNotBound(kernel_, DevicesOf(there), call); !free.ok()) {
     return free.error().With("volume " + volume.ToString());
   }
   RETURN_IF_ERROR(kernel_.Call(DetachLoops{image}, call));
   const Result<LoopList> left = kernel_.Call(ListLoops{image}, call);
   if (!left.ok()) return left.error().AsMaybeApplied();
-  for (const LoopEntry& loop : left->loops) {
-    if (loop.deleted) continue;
-    return Error::MaybeApplied(
-        Code::kFailedPrecondition,
-        "somebody still has " + loop.path + " open, the device of " + volume.ToString());
-  }
-  return OkStatus();
+  const std::vector<std::string> open = DevicesOf(*left);
+  if (open.empty()) return OkStatus();
+  return Error::MaybeApplied(
+      Code::kFailedPrecondition,
+      "somebody still has " + open.front() + " open, the device of " + volume.ToString());
 }
 
 Result<std::vector<PoolId>> ImageBackend::ListOpen(const CallOptions& call) {
@@ -282,11 +290,7 @@ Result<std::vector<PoolId>> ImageBackend::ListOpen(const CallOptions& call) {
 Result<std::vector<std::string>> ImageBackend::ListDevices(const PoolId& volume,
                                                            const CallOptions& call) {
   ASSIGN_OR_RETURN(const LoopList list, kernel_.Call(ListLoops{layout_.Image(volume)}, call));
-  std::vector<std::string> devices;
-  for (const LoopEntry& loop : list.loops) {
-    if (!loop.deleted) devices.push_back(loop.path);
-  }
-  return devices;
+  return DevicesOf(list);
 }
 
 Status ImageBackend::MeasureSome(const std::vector<PoolId>& volumes, OfDamaged damaged,
