@@ -299,6 +299,8 @@ class SnapshotEngine {
   void RestoreSnapshots(const LoadedRecords& rows) REQUIRES(mu_);
   void RestoreGroups(const LoadedRecords& rows) REQUIRES(mu_);
   void MarkUnfinished() REQUIRES(mu_);
+  // What was being copied, if the records are in doubt.
+  std::vector<SnapshotRecord> Doubted() const EXCLUDES(mu_);
   // Nothing else runs on them until SaveDoubted() has succeeded.
   void FailUnsaved(const std::vector<SnapshotRecord>& copied) EXCLUDES(mu_);
   // Discards what was to be copied by rows that are lost, as it holds its source for ever

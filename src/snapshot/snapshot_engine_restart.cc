@@ -64,12 +64,11 @@ void SnapshotEngine::MarkUnfinished() {
   }
 }
 
-void SnapshotEngine::FailDoubted() {
+std::vector<SnapshotRecord> SnapshotEngine::Doubted() const {
   std::vector<SnapshotRecord> copied;
+  if (!parts_.volumes.InDoubt()) return copied;
   {
     const MutexLock lock(mu_);
-    has_looked_for_doubted_ = true;
-    if (!parts_.volumes.InDoubt()) return;
     for (const auto& [id, record] : snapshots_) {
       const bool is_copied =
           record.phase == SnapshotPhase::kCut || record.phase == SnapshotPhase::kProcessing;
@@ -80,8 +79,13 @@ void SnapshotEngine::FailDoubted() {
     const Result<PoolCutRecord> cut = parts_.volumes.FindCut(record.id);
     return cut.ok() && IsWhole(*cut);
   });
-  if (copied.empty()) return;
+  return copied;
+}
+
+void SnapshotEngine::FailDoubted() {
+  const std::vector<SnapshotRecord> copied = Doubted();
   FailUnsaved(copied);
+  if (copied.empty()) return;
   parts_.scheduler.RunBlocking([this] {
     const Status saved = SaveDoubted();
     if (saved.ok()) return;
@@ -92,6 +96,7 @@ void SnapshotEngine::FailDoubted() {
 
 void SnapshotEngine::FailUnsaved(const std::vector<SnapshotRecord>& copied) {
   const MutexLock lock(mu_);
+  has_looked_for_doubted_ = true;
   for (const SnapshotRecord& record : copied) {
     SnapshotRecord failed = After(record, {SnapshotEvent::kFail});
     failed.error = "the records that say that snapshot " + record.id +
