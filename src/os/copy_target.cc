@@ -14,8 +14,7 @@ namespace {
 
 constexpr char kCopyAttribute[] = "trusted.volumed.copy_of";
 constexpr size_t kLongestMark = 512;
-
-constexpr char kChangedSince = '@';
+constexpr char kChangedSince = '@';  // before the time of the source's last change
 
 // Which file it is.
 std::string MarkOf(const StorageObject& object) {

@@ -75,8 +75,8 @@ bool ShowsNode(const MountEntry& mount, const std::string& device) {
   return is_of_dev && kDevDirectory + mount.root == device;
 }
 
-// A filesystem that has no device has a number without a driver, and any text as its source; and so
-// has a btrfs, which has one.
+// A filesystem without a device has a major number of 0, and its source is any text that whoever
+// mounted it liked. A btrfs has such a number as well, although it has a device.
 bool ShowsFilesystemOf(const MountEntry& mount, const std::string& device) {
   const bool has_device = mount.device_major != 0 || mount.fs_type == "btrfs";
   return has_device && mount.source == device;
