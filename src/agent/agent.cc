@@ -24,6 +24,7 @@
 #include "kube/static_pod.h"
 #include "metrics/family_table.h"
 #include "mounter/node_root.h"
+#include "os/mount_table.h"
 #include "os/process_scope.h"
 #include "plugins/in_tree_plugins.h"
 #include "plugins/projected.h"
@@ -171,6 +172,7 @@ Status Agent::StartKernel() {
   options.mount_watch.changed_elsewhere = [this](const std::vector<std::string>& changed) {
     MountsChangedElsewhere(changed);
   };
+  RETURN_IF_ERROR(CheckRootIsMounted());
   ASSIGN_OR_RETURN(kernel_, WorkerKernel::Create(options, scheduler_->clock()));
   CallOptions call;
   call.deadline = Deadline::After(scheduler_->clock(), kPrepareRootTimeout);

@@ -19,6 +19,11 @@ namespace volumed {
 Result<std::optional<MountEntry>> FindMountAt(Kernel& kernel, const std::string& path,
                                               const CallOptions& call);
 
+// The same of the table as it is, which is read whole. What it has and the kept one has missed, the
+// kept one knows from then on.
+Result<std::optional<MountEntry>> FindMountAtAnew(Kernel& kernel, const std::string& path,
+                                                  const CallOptions& call);
+
 // The mount that a lookup of the path ends in, which has its own mount point or one above; nullopt
 // if none has.
 Result<std::optional<MountEntry>> FindMountAround(Kernel& kernel, const std::string& path,
@@ -30,16 +35,14 @@ Result<std::optional<MountEntry>> FindMountAround(Kernel& kernel, const std::str
 Result<std::vector<std::string>> FindMountRefs(Kernel& kernel, const std::string& path,
                                                const CallOptions& call);
 
-// Whoever removes something needs the table as it is, and reads all of it: the one that is kept
-// misses mounts of directories that were renamed (os/kept_mount_table.h).
-enum class MountTableRead { kKept, kWhole };
-
-// Where else a mount shows what is at `path`, or something within it.
+// Where else a mount shows what is at `path`, or something within it, and what is mounted there or
+// within it. Reads the whole table, as it is: whoever removes something needs that, and the one
+// that is kept misses mounts of directories that were renamed (os/kept_mount_table.h).
 Result<std::vector<std::string>> FindMountsOfTree(Kernel& kernel, const std::string& path,
-                                                  MountTableRead read, const CallOptions& call);
+                                                  const CallOptions& call);
 
 // Whether a mount shows what is at `path`, which is seldom a mount point: the directory itself, and
-// neither one above nor one below it.
+// neither one above nor one below it. If it does not, the whole table is read before that is said.
 Result<bool> ShowsWhatIsAt(Kernel& kernel, const MountEntry& mount, const std::string& path,
                            const CallOptions& call);
 

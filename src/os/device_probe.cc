@@ -21,6 +21,7 @@
 #include "os/block_device.h"
 #include "os/device_duplicates.h"
 #include "os/filesystem_parts.h"
+#include "os/loop_holes.h"
 #include "os/safe_open.h"
 #include "os/work_meter.h"
 
@@ -275,6 +276,15 @@ Status ReadRegions(int device, const std::string& path, bool whole, const CallOp
   return OkStatus();
 }
 
+// A device that is another by now proves nothing.
+Status CheckStillSame(int device, const std::string& path, const DeviceIdentity& before) {
+  ASSIGN_OR_RETURN(const DeviceIdentity after, ReadDeviceIdentity(device, path));
+  const std::string difference = IdentityDifference(before, after);
+  if (difference.empty()) return OkStatus();
+  return Error::NotApplied(Code::kUnavailable,
+                           "device " + path + " changed while it was read: " + difference);
+}
+
 }  // namespace
 
 Result<DeviceProbe> ProbeOpenDevice(int device, const std::string& path, ProbeDepth depth,
@@ -282,6 +292,11 @@ Result<DeviceProbe> ProbeOpenDevice(int device, const std::string& path, ProbeDe
   DeviceProbe answer;
   ASSIGN_OR_RETURN(answer.identity, ReadDeviceIdentity(device, path));
   ASSIGN_OR_RETURN(answer.read_only, IsReadOnlyDevice(device, path));
+  if (depth.prove_blank && IsOneHole(device)) {
+    answer.blank = answer.read_whole = true;
+    RETURN_IF_ERROR(CheckStillSame(device, path, answer.identity));
+    return answer;
+  }
   RETURN_IF_ERROR(FindSignatures(device, path, &answer));
   RETURN_IF_ERROR(FindUnfinished(device, path, &answer));
   RETURN_IF_ERROR(FindParts(device, path, &answer));
@@ -293,13 +308,7 @@ Result<DeviceProbe> ProbeOpenDevice(int device, const std::string& path, ProbeDe
     return answer;
   }
   RETURN_IF_ERROR(ReadRegions(device, path, depth.full_scan, options, &answer));
-  // A device that is another by now proves nothing.
-  ASSIGN_OR_RETURN(const DeviceIdentity after, ReadDeviceIdentity(device, path));
-  if (const std::string difference = IdentityDifference(answer.identity, after);
-      !difference.empty()) {
-    return Error::NotApplied(Code::kUnavailable,
-                             "device " + path + " changed while it was read: " + difference);
-  }
+  RETURN_IF_ERROR(CheckStillSame(device, path, answer.identity));
   answer.blank = answer.why_not_blank.empty();
   return answer;
 }

@@ -95,7 +95,7 @@ struct DeviceProbe {
   bool was_mounted = false;
   // Readable, without a signature, and zero in every region of os/blank_regions.h.
   bool blank = false;
-  // Every byte of the device was read, and was zero.
+  // Every byte is zero: each was read, or the loop device's file is one hole (os/loop_holes.h).
   bool read_whole = false;
   std::string why_not_blank;  // empty exactly when blank
   // What the proof of blankness has read; what libblkid reads to find signatures is not counted.

@@ -1,6 +1,7 @@
 #include "os/file_copy.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <string>
@@ -25,6 +26,11 @@ Result<FileExtent> DoCopyFile(const CopyFile& request, const KernelFeatures& fea
   struct stat info = {};
   if (::fstat(file, &info) != 0) {
     return Error::FromErrno(errno, what + ", look at it", Outcome::kNotApplied);
+  }
+  // Only a page that is clean tells of it when somebody writes to it by a mapping. Which filesystem
+  // cannot be written to has no other.
+  if (::fdatasync(file) != 0 && errno != EROFS && errno != EINVAL) {
+    return Error::FromErrno(errno, what + ", sync it", Outcome::kNotApplied);
   }
   const auto walk = [&](int64_t from, const CopyStep& step) {
     return CopyData(file, from, info.st_size, what, step);

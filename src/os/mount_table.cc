@@ -1,6 +1,8 @@
 #include "os/mount_table.h"
 
+#include <fcntl.h>
 #include <libmount/libmount.h>
+#include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
@@ -103,6 +105,23 @@ Result<std::vector<MountEntry>> ReadMountTable() {
     return Error::FromErrno(errno, std::string("open ") + kMountInfo, Outcome::kNotApplied);
   }
   return ParseMountTable(stream.get(), kMountInfo);
+}
+
+Status CheckRootIsMounted() {
+  struct statx root = {};
+  if (::statx(AT_FDCWD, "/", AT_STATX_DONT_SYNC, STATX_MNT_ID, &root) != 0) {
+    return Error::FromErrno(errno, "look at /", Outcome::kNotApplied);
+  }
+  if ((root.stx_mask & STATX_MNT_ID) == 0) return OkStatus();
+  ASSIGN_OR_RETURN(const std::vector<MountEntry> entries, ReadMountTable());
+  const bool is_there = std::any_of(entries.begin(), entries.end(), [&](const MountEntry& entry) {
+    return entry.mount_id == root.stx_mnt_id;
+  });
+  if (is_there) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "/ is a directory of a mount that " + std::string(kMountInfo) +
+                               " does not have, as after a chroot: what is mounted where cannot be "
+                               "told; make it a mount point (mount --bind DIR DIR) before that");
 }
 
 MountSnapshot::MountSnapshot(std::vector<MountEntry> entries) : entries_(std::move(entries)) {

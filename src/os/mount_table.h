@@ -18,6 +18,13 @@ namespace volumed {
 // Errors: errno of the file, not applied; DataLoss, not applied, naming the line that is malformed.
 Result<std::vector<MountEntry>> ReadMountTable();
 
+// That the root directory of the calling process is the root of a mount, which the table has. After
+// a chroot(2) into a directory the table lacks the mount that everything lies on: nobody could tell
+// then what is mounted at a path, and what a directory is shown by.
+// Errors, not applied: FailedPrecondition if it is none; those of ReadMountTable.
+// Source: proc_pid_mountinfo(5), statx(2) (STATX_MNT_ID, since Linux 5.8).
+Status CheckRootIsMounted();
+
 // The same from any stream in mountinfo's format. Source: proc_pid_mountinfo(5).
 Result<std::vector<MountEntry>> ParseMountTable(std::FILE* stream, const std::string& name);
 

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/byte_text.h"
+#include "mounter/mount_refs.h"
 
 namespace volumed {
 namespace {
@@ -48,6 +49,16 @@ Status RemoveArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const P
   skeleton.parts.push_back({.name = UnfinishedName(description), .kind = Kind::kFile});
   RETURN_IF_ERROR(kernel.Call(skeleton, call));
   return OkStatus();
+}
+
+Status CheckArtefactNotMounted(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
+                               const CallOptions& call) {
+  const std::string directory = layout.ArtefactDir(id).Display();
+  ASSIGN_OR_RETURN(const std::vector<std::string> places,
+                   FindMountsOfTree(kernel, directory, call));
+  if (places.empty()) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           directory + ", or something in it, is mounted at " + places.front());
 }
 
 std::string LostEndOf(const PoolVolumeRecord& volume, int64_t size_bytes) {

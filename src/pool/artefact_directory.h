@@ -35,6 +35,13 @@ Status DescribeArtefact(Kernel& kernel, const PoolLayout& layout, const PoolId& 
 Status RemoveArtefactDirectory(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
                                const std::vector<std::string>& files, const CallOptions& call);
 
+// That neither it nor anything in it shows elsewhere, and that nothing is mounted in it: whoever
+// has it so would have it go under his hands, and what lies beside a mount would go before the
+// mount is met. Costs what the mount table does. Errors, not applied: FailedPrecondition, with the
+// place.
+Status CheckArtefactNotMounted(Kernel& kernel, const PoolLayout& layout, const PoolId& id,
+                               const CallOptions& call);
+
 // That a file or logical volume with so many bytes is shorter than the volume of this record, for
 // people: "has 32Mi (33554432 bytes), and is to have 64Mi ..". Empty if it has all of them; more
 // are those of a growth that has not ended. Pure; blocks: never.

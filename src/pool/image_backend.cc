@@ -132,6 +132,7 @@ Status ImageBackend::DiscardFiles(const PoolId& id, const StorageObject& recorde
 Status ImageBackend::PrepareDiscard(const PoolId& id, const StorageObject& recorded,
                                     const CallOptions& call) {
   RETURN_IF_ERROR(CheckObject(id, recorded, call));
+  RETURN_IF_ERROR(CheckArtefactNotMounted(kernel_, layout_, id, call));
   ASSIGN_OR_RETURN(const std::vector<std::string> devices, ListDevices(id, call));
   if (devices.empty()) return OkStatus();
   RETURN_IF_ERROR(CheckNotShown(kernel_, devices, call));

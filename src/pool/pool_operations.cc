@@ -19,6 +19,7 @@
 #include "pool/pool_layout.h"
 #include "pool/pool_mounts.h"
 #include "pool/pool_names.h"
+#include "pool/pool_places.h"
 #include "pool/pool_plugin.h"
 #include "volume/unique_name.h"
 
@@ -283,28 +284,25 @@ std::optional<OperationFailure> ImportPoolVolume::Run(const OperationParts& part
   return std::nullopt;
 }
 
-namespace {
-
-// Whether a mount is the bind of the directory or subvolume that the volume is. Its id is nobody
-// else's.
-bool BindsVolume(const MountEntry& mount, const std::string& id) {
-  const std::optional<PoolId> parsed = ParsePoolId(id);
-  return parsed && mount.root.ends_with(PoolLayout("").Data(*parsed).Display());
-}
-
-}  // namespace
-
-Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& paths,
+Result<std::optional<CutWish::Mounted>> MountedForWriting(const PoolVolumes& volumes,
+                                                          const KubeletPaths& paths,
                                                           const DeviceRecordKeeper& devices,
                                                           Kernel& kernel, const std::string& id,
                                                           const CallOptions& call) {
   const std::optional<DeviceRecord> device = devices.Find(PoolDeviceName(id));
   std::optional<CutWish::Mounted> mounted;
-  if (!device || IsGone(*device)) return mounted;
   const auto uncertain = [&id](const std::string& why) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              "it is not certain how volume " + id + " is mounted: " + why);
   };
+  if (!device || IsGone(*device)) {
+    // Records of an earlier moment do not know that it was staged since.
+    ASSIGN_OR_RETURN(const bool is_shown, IsShownAnywhere(volumes, kernel, id, call));
+    if (!is_shown) return mounted;
+    return uncertain(
+        "it is mounted, and has no row that says so: repeat NodeStageVolume, or "
+        "unmount it");
+  }
   if (device->uncertain || device->rest_of_mount) {
     return uncertain("a call about its device is to be repeated first");
   }

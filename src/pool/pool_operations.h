@@ -101,9 +101,10 @@ struct ImportPoolVolume : OperationOf<ImportPlan> {
 // Where the volume's device is mounted, or its directory or subvolume is bound, for writing, by the
 // records of this node and the mount table, for whoever cuts it. Nullopt: it is not mounted, or
 // read-only, or raw. REQUIRES: the caller has the device for itself. Threads: any. Blocks: until
-// the call's deadline. Errors, not applied: FailedPrecondition, if that is uncertain; those of
-// reading the mount table.
-Result<std::optional<CutWish::Mounted>> MountedForWriting(const KubeletPaths& paths,
+// the call's deadline. Errors, not applied: FailedPrecondition, if that is uncertain, as it is if
+// it is mounted and has no row; those of IsShownAnywhere.
+Result<std::optional<CutWish::Mounted>> MountedForWriting(const PoolVolumes& volumes,
+                                                          const KubeletPaths& paths,
                                                           const DeviceRecordKeeper& devices,
                                                           Kernel& kernel, const std::string& id,
                                                           const CallOptions& call);

@@ -65,7 +65,8 @@ std::optional<SafePath> TreeOf(const PoolVolumes& volumes, const std::string& id
 Result<bool> ShowsTree(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
                        const MountEntry& mount, const CallOptions& call) {
   const std::optional<SafePath> tree = TreeOf(volumes, id);
-  return tree ? ShowsWhatIsAt(kernel, mount, tree->Display(), call) : Result<bool>(false);
+  if (!tree || !BindsVolume(mount, id)) return false;
+  return ShowsWhatIsAt(kernel, mount, tree->Display(), call);
 }
 
 // A bind of the device's node, from the filesystem of /dev or from a disk that has that directory.
@@ -111,6 +112,19 @@ Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const st
                    FindMountAt(kernel, place.Display(), call));
   if (!mount) return ShownAt::kNothing;
   return WhatShows(volumes, kernel, id, *mount, call);
+}
+
+Result<ShownAt> FindShownAtAnew(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
+                                const SafePath& place, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAtAnew(kernel, place.Display(), call));
+  if (!mount) return ShownAt::kNothing;
+  return WhatShows(volumes, kernel, id, *mount, call);
+}
+
+bool BindsVolume(const MountEntry& mount, const std::string& id) {
+  const std::optional<PoolId> parsed = ParsePoolId(id);
+  return parsed && mount.root.ends_with(PoolLayout("").Data(*parsed).Display());
 }
 
 Result<ShownAt> WhatShows(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
@@ -168,7 +182,7 @@ Result<bool> IsShownAnywhere(const PoolVolumes& volumes, Kernel& kernel, const s
   const std::optional<SafePath> tree = TreeOf(volumes, id);
   if (!tree) return false;
   ASSIGN_OR_RETURN(const std::vector<std::string> places,
-                   FindMountsOfTree(kernel, tree->Display(), MountTableRead::kWhole, call));
+                   FindMountsOfTree(kernel, tree->Display(), call));
   return !places.empty();
 }
 

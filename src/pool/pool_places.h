@@ -26,6 +26,14 @@ enum class ShownAt {
 Result<ShownAt> FindShownAt(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
                             const SafePath& place, const CallOptions& call);
 
+// The same by the mount table as it is, which is read whole.
+Result<ShownAt> FindShownAtAnew(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
+                                const SafePath& place, const CallOptions& call);
+
+// Whether a mount is the bind of the directory or subvolume that the volume is. Its id is nobody
+// else's. Pure; blocks: never.
+bool BindsVolume(const MountEntry& mount, const std::string& id);
+
 // The same of a mount that is known.
 Result<ShownAt> WhatShows(const PoolVolumes& volumes, Kernel& kernel, const std::string& id,
                           const MountEntry& mount, const CallOptions& call);

@@ -408,6 +408,9 @@ class PoolVolumes {
   Result<PoolVolumeRecord> Relist(const PoolVolumeRecord& before, PoolVolumeRecord row)
       EXCLUDES(mu_);
   Status FinishDelete(Held& held) EXCLUDES(mu_);
+  // That the files of a volume, or cut, that was discarded are gone from the pool. Errors:
+  // Unavailable, if the pool is away, or has them still.
+  Status CheckGone(const std::string& id, const CallOptions& call) const EXCLUDES(mu_);
   // Errors, not applied: FailedPrecondition if it is not to be made anew (SaveDoubted).
   Status CheckNotDoubted(const PoolVolumeRecord& record) const;
   Status DeleteNothing(const std::string& id) EXCLUDES(mu_);

@@ -188,6 +188,7 @@ Status PoolVolumes::Unmake(PoolVolumeRecord& record, PoolBackend& backend,
   RETURN_IF_ERROR(parts_.irreversible.Admit(IrreversibleStep::kDelete, record.name));
   RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kDelete));
   RETURN_IF_ERROR(backend.Discard(record, call));
+  RETURN_IF_ERROR(CheckGone(record.id, call));
   RETURN_IF_ERROR(Advance(record, PoolVolumeEvent::kDone));
   TellChanged();
   return OkStatus();
@@ -231,6 +232,7 @@ Result<PoolVolumeRecord> PoolVolumes::TryMake(PoolVolumeRecord record, const Fil
       return made.error();
     }
     if (made.error().maybe_applied() || !is_first) return made.error();
+    if (!CheckGone(record.id, making.call).ok()) return made.error().AsMaybeApplied();
     const Status removed = Advance(record, PoolVolumeEvent::kNotApplied);
     return removed.ok() ? made.error() : made.error().AsMaybeApplied();
   }

@@ -335,9 +335,9 @@ Status PoolVolumes::CopyCut(const std::string& id, int64_t bytes_per_second,
 
 // REQUIRES: the row says kDiscarding.
 Status PoolVolumes::FinishDiscard(HeldCut& held) {
-  if (const Status gone = held.backend->DiscardCut(held.record, held.call); !gone.ok()) {
-    return gone.error().AsMaybeApplied();
-  }
+  Status gone = held.backend->DiscardCut(held.record, held.call);
+  if (gone.ok()) gone = CheckGone(held.record.id, held.call);
+  if (!gone.ok()) return gone.error().AsMaybeApplied();
   if (const Status removed = RemoveCut(held.record); !removed.ok()) {
     return removed.error().AsMaybeApplied();
   }

@@ -14,14 +14,29 @@ constexpr size_t kShownHolder = 256;  // bytes of a node's id in a message
 
 // REQUIRES: the row says kDeleting.
 Status PoolVolumes::FinishDelete(Held& held) {
-  if (const Status gone = held.backend->Discard(held.record, held.call); !gone.ok()) {
-    return gone.error().AsMaybeApplied();
-  }
+  Status gone = held.backend->Discard(held.record, held.call);
+  if (gone.ok()) gone = CheckGone(held.record.id, held.call);
+  if (!gone.ok()) return gone.error().AsMaybeApplied();
   if (const Status removed = Advance(held.record, PoolVolumeEvent::kDone); !removed.ok()) {
     return removed.error().AsMaybeApplied();
   }
   TellChanged();
   return OkStatus();
+}
+
+// On a disk that was away for a moment nothing was found, and its files would have no row. If it is
+// there now, it is seen what is left.
+Status PoolVolumes::CheckGone(const std::string& id, const CallOptions& call) const {
+  const PoolId parsed = ParsePoolId(id).value();
+  const Pool* const pool = PoolOf(parsed);
+  if (pool == nullptr || pool->opened() == nullptr) return WhyNotHere(id, parsed.object);
+  RETURN_IF_ERROR(pool->CheckThere(call));
+  const SafePath directory = pool->opened()->layout.ArtefactDir(parsed);
+  ASSIGN_OR_RETURN(const FileInfo there, parts_.kernel.Call(Stat{directory}, call));
+  if (there.type == FileType::kMissing) return OkStatus();
+  return Error::MaybeApplied(Code::kUnavailable, directory.Display() +
+                                                     " is still there: its pool was away for a "
+                                                     "moment while it was deleted");
 }
 
 // A volume of this id may be about to get its row.

@@ -54,21 +54,10 @@ Result<MadeArtefact> TreeBackend::Look(const PoolId& id, int64_t size_bytes,
   return made;
 }
 
-// Whoever has it bound, or a directory of it, would have it go under his hands.
-Status TreeBackend::CheckNotShown(const PoolId& id, MountTableRead read, const CallOptions& call) {
-  const std::string data = layout_.Data(id).Display();
-  ASSIGN_OR_RETURN(const std::vector<std::string> places,
-                   FindMountsOfTree(kernel_, data, read, call));
-  if (places.empty()) return OkStatus();
-  return Error::NotApplied(Code::kFailedPrecondition,
-                           data + ", or something in it, is mounted at " + places.front());
-}
-
-// DiscardTree() looks once more, and at the whole table.
 Status TreeBackend::PrepareDiscard(const PoolId& id, const StorageObject& recorded,
                                    const CallOptions& call) {
   RETURN_IF_ERROR(CheckObject(id, recorded, call));
-  return CheckNotShown(id, MountTableRead::kKept, call);
+  return CheckArtefactNotMounted(kernel_, layout_, id, call);
 }
 
 Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded, uint32_t project,
@@ -77,7 +66,7 @@ Status TreeBackend::DiscardTree(const PoolId& id, const StorageObject& recorded,
   ASSIGN_OR_RETURN(const StorageIdentity there, kernel_.Call(IdentifyStorage{.path = data}, call));
   if (there.type != FileType::kMissing) {
     RETURN_IF_ERROR(CheckIsRecorded(id, recorded, there));
-    RETURN_IF_ERROR(CheckNotShown(id, MountTableRead::kWhole, call));
+    RETURN_IF_ERROR(CheckArtefactNotMounted(kernel_, layout_, id, call));
     if (there.type == FileType::kDirectory) {
       RETURN_IF_ERROR(FreeQuota(id, there.object, project, call));
     }

@@ -87,8 +87,6 @@ class TreeBackend : public PoolBackend {
   Result<MadeArtefact> Look(const PoolId& id, int64_t size_bytes, const CallOptions& call);
   // Errors, not applied: FailedPrecondition for another directory than the recorded one.
   Status CheckObject(const PoolId& id, const StorageObject& recorded, const CallOptions& call);
-  // Errors, not applied: FailedPrecondition, with the place, if it, or something in it, is mounted.
-  Status CheckNotShown(const PoolId& id, MountTableRead read, const CallOptions& call);
   // CheckObject of what was identified just now.
   Status CheckIsRecorded(const PoolId& id, const StorageObject& recorded,
                          const StorageIdentity& there) const;

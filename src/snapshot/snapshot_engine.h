@@ -264,9 +264,10 @@ class SnapshotEngine {
   // On an executor thread: discards what is there of a snapshot that was cancelled, deleted, failed
   // or left, and then says so; the row of one that is deleted goes.
   Status TakeAway(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
-  // Errors: FailedPrecondition, not applied, if somebody has what is to be discarded of it; then
-  // its deletion is asked for no more.
+  // Errors: FailedPrecondition, not applied, if somebody has what is to be discarded of it.
   Status CheckNobodyHas(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
+  // Whoever wants them deleted asks again.
+  void AskDeletionNoMore(const std::vector<std::string>& snapshots) EXCLUDES(mu_);
   Status Thaw(const SnapshotRecord& record, const CallOptions& call) EXCLUDES(mu_);
 
   // ---- groups (snapshot_engine_groups.cc) ----

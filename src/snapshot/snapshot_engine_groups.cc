@@ -23,6 +23,11 @@ Result<std::vector<std::string>> SortedVolumes(std::vector<std::string> volumes)
   return volumes;
 }
 
+bool IsOnItsWayOut(SnapshotPhase phase) {
+  return phase == SnapshotPhase::kCancelling || phase == SnapshotPhase::kCancelled ||
+         phase == SnapshotPhase::kDeleting;
+}
+
 Status CheckNamesMembers(const SnapshotGroupRecord& group, std::vector<std::string> named) {
   if (named.empty()) return OkStatus();
   std::vector<std::string> members = group.snapshots;
@@ -200,29 +205,31 @@ void SnapshotEngine::GoOnWithGroup(const std::string& id) {
     if (!watch.alive()) return;
     GiveBack(taken);
     TellWaiting(id, got.failure ? Status(got.failure->error) : OkStatus());
-    if (got.failure) GoOnWhenDue(key, id);
+    if (!got.failure) return;
+    const std::optional<SnapshotGroupRecord> left = GroupRow(id);
+    if (!left || left->deleting) return GoOnWhenDue(key, id);
+    // It stays, and what was stopped of its members goes on.
+    for (const std::string& member : left->snapshots) GoOn(member);
   };
   if (parts_.operations.Start(std::move(operation), ended) == StartResult::kStarted) return;
   GiveBack(taken);
   GoOnWhenDue(key, id);
 }
 
-// Once one of them goes all of them do.
+// Once one of them goes all of them do. One that has failed, or is still copied, goes no more than
+// one that is ready.
 Status SnapshotEngine::CheckNobodyHasAny(const SnapshotGroupRecord& group,
                                          const CallOptions& call) {
   Status free;
   for (const std::string& member : group.snapshots) {
     const std::optional<SnapshotRecord> row = Row(member);
-    if (!row || row->phase != SnapshotPhase::kReady) return OkStatus();
+    if (!row || IsOnItsWayOut(row->phase)) return OkStatus();
     if (free.ok()) free = CheckNobodyHas(member, call);
   }
   if (free.ok()) return free;
   SnapshotGroupRecord stays = group;
   stays.deleting = false;
-  {
-    const MutexLock lock(mu_);
-    for (const std::string& member : group.snapshots) snapshots_.at(member).delete_asked = false;
-  }
+  AskDeletionNoMore(group.snapshots);
   // An agent before this one may have put on record that it goes.
   RETURN_IF_ERROR(Save({}, stays));
   return free;

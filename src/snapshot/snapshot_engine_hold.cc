@@ -76,7 +76,8 @@ Result<SnapshotRecord> SnapshotEngine::HoldForClone(const std::string& volume,
   const std::string id = member.id;
   Announce(cutting);
   std::vector<PoolVolumes::CutRequest> requests{{volume, id, std::nullopt}};
-  Status cut = FindWhereMounted(parts_.paths, parts_.devices, parts_.kernel, requests, call);
+  Status cut =
+      FindWhereMounted(parts_.volumes, parts_.paths, parts_.devices, parts_.kernel, requests, call);
   if (cut.ok()) cut = CutOnRecord(requests, call);
   ForgetUncut({id});
   Result<std::optional<SnapshotRecord>> made = std::optional<SnapshotRecord>();

@@ -285,9 +285,16 @@ Status SnapshotEngine::TakeAway(const std::string& id, const CallOptions& call) 
     record = After(record, {SnapshotEvent::kCancel});
     RETURN_IF_ERROR(Save({record}));
   } else if (is_at_rest && record.delete_asked) {
-    RETURN_IF_ERROR(CheckNobodyHas(id, call));
+    if (Status free = CheckNobodyHas(id, call); !free.ok()) {
+      // What is refused is not carried out later, either, but for a group that goes already.
+      if (!GroupRow(record.group)) AskDeletionNoMore({id});
+      return free;
+    }
     record = After(record, {SnapshotEvent::kDelete});
     RETURN_IF_ERROR(Save({record}));
+  }
+  if (record.phase == SnapshotPhase::kReady) {
+    return Error::NotApplied(Code::kAborted, "nobody asks for the end of snapshot " + id + " now");
   }
   RETURN_IF_ERROR(parts_.volumes.Discard(id, call));
   if (record.phase == SnapshotPhase::kCancelling) {
@@ -298,14 +305,18 @@ Status SnapshotEngine::TakeAway(const std::string& id, const CallOptions& call) 
   return record.phase == SnapshotPhase::kDeleting ? Remove(record) : OkStatus();
 }
 
-// What is refused is not carried out later, either: whoever wants the deletion asks again.
 Status SnapshotEngine::CheckNobodyHas(const std::string& id, const CallOptions& call) {
   const Status free = parts_.volumes.PrepareDiscard(id, call);
   if (free.ok() || free.error().code() != Code::kFailedPrecondition) return OkStatus();
-  const MutexLock lock(mu_);
-  const auto found = snapshots_.find(id);
-  if (found != snapshots_.end()) found->second.delete_asked = false;
   return free;
+}
+
+void SnapshotEngine::AskDeletionNoMore(const std::vector<std::string>& snapshots) {
+  const MutexLock lock(mu_);
+  for (const std::string& id : snapshots) {
+    const auto found = snapshots_.find(id);
+    if (found != snapshots_.end()) found->second.delete_asked = false;
+  }
 }
 
 // What was mounted then may be mounted no more, and cannot be frozen then.
@@ -314,9 +325,9 @@ Status SnapshotEngine::Thaw(const SnapshotRecord& record, const CallOptions& cal
     const MutexLock lock(mu_);
     if (!to_thaw_.contains(record.id)) return OkStatus();
   }
-  ASSIGN_OR_RETURN(
-      const std::optional<CutWish::Mounted> mounted,
-      MountedForWriting(parts_.paths, parts_.devices, parts_.kernel, record.volume, call));
+  ASSIGN_OR_RETURN(const std::optional<CutWish::Mounted> mounted,
+                   MountedForWriting(parts_.volumes, parts_.paths, parts_.devices, parts_.kernel,
+                                     record.volume, call));
   if (mounted && !mounted->is_bind) {
     const ThawFilesystem thaw{{mounted->place, mounted->device_major, mounted->device_minor}};
     const Result<Changed> thawed = parts_.kernel.Call(thaw, call);

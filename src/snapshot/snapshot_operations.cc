@@ -88,7 +88,7 @@ std::optional<OperationFailure> CutVolumes::Run(const OperationParts& parts,
   call.deadline = Deadline::After(parts.host.clock, parts.settings.provision);
   Requests placed = requests;
   const Status found =
-      FindWhereMounted(parts.host.paths, parts.devices, parts.host.kernel, placed, call);
+      FindWhereMounted(*volumes, parts.host.paths, parts.devices, parts.host.kernel, placed, call);
   if (!found.ok()) return FailureOf(kCutOperation, kFindMountsStep, found);
   if (const Status answers = CheckPlacesAnswer(parts.host, placed); !answers.ok()) {
     return FailureOf(kCutOperation, kFindMountsStep, answers);
@@ -125,11 +125,12 @@ std::optional<OperationFailure> DiscardCut::Run(const OperationParts& parts,
   return FailureOf(kDiscardOperation, kDiscardStep, discard(call));
 }
 
-Status FindWhereMounted(const KubeletPaths& paths, const DeviceRecordKeeper& devices,
-                        Kernel& kernel, CutVolumes::Requests& requests, const CallOptions& call) {
+Status FindWhereMounted(const PoolVolumes& volumes, const KubeletPaths& paths,
+                        const DeviceRecordKeeper& devices, Kernel& kernel,
+                        CutVolumes::Requests& requests, const CallOptions& call) {
   for (PoolVolumes::CutRequest& request : requests) {
     ASSIGN_OR_RETURN(request.mounted,
-                     MountedForWriting(paths, devices, kernel, request.volume, call));
+                     MountedForWriting(volumes, paths, devices, kernel, request.volume, call));
     request.writer = WriterByRecord(devices, request.volume);
   }
   return OkStatus();

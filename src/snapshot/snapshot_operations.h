@@ -71,7 +71,8 @@ struct DiscardCut : OperationOf<Unit> {
 
 // Says in each request where its volume is mounted for writing, and who has it so. REQUIRES: the
 // caller has their devices for itself. Threads: any. Blocks and errors: as MountedForWriting.
-Status FindWhereMounted(const KubeletPaths& paths, const DeviceRecordKeeper& devices,
-                        Kernel& kernel, CutVolumes::Requests& requests, const CallOptions& call);
+Status FindWhereMounted(const PoolVolumes& volumes, const KubeletPaths& paths,
+                        const DeviceRecordKeeper& devices, Kernel& kernel,
+                        CutVolumes::Requests& requests, const CallOptions& call);
 
 }  // namespace volumed

@@ -171,7 +171,13 @@ TEST_F(DeviceIdentityTest, OnlyAFullScanFindsDataBetweenTheRegions) {
 }
 
 TEST_F(DeviceIdentityTest, AFullScanOfABlankDiskLetsTheJournalBeLazy) {
-  const LoopDevice device(Image());
+  const std::string image = Image();
+  {
+    // A file that is one hole is not read.
+    std::fstream file(image, std::ios::in | std::ios::out | std::ios::binary);
+    file << std::string(4096, '\0');
+  }
+  const LoopDevice device(image);
   SafeMountRequest request = Request(device, "ext4");
   request.format_policy = FormatPolicy::kFullScan;
   const SafeMountReport report = Run(request);

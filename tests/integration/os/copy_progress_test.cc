@@ -1,15 +1,20 @@
 // What is told of a copy of a file while it is under way.
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
 
 #include <algorithm>
 #include <chrono>
 #include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/descriptor.h"
 #include "fakes/must.h"
 #include "integration/mount_namespace_fixture.h"
 #include "mounter/host_directory.h"
@@ -65,6 +70,35 @@ TEST_F(CopyProgressTest, ACopyOfAFileThatWasWrittenToMeanwhileWasOfTwoMoments) {
   ASSERT_FALSE(since.ok());
   EXPECT_EQ(since.error().code(), Code::kFailedPrecondition);
   EXPECT_FALSE(since.error().maybe_applied());
+}
+
+// A page that was written to before the copy, and was not on the disk yet, told of no write to it.
+TEST_F(CopyProgressTest, ACopyOfAFileThatWasWrittenToByAMappingWasOfTwoMoments) {
+  constexpr int64_t kMiB = 1 << 20;
+  // Not of memory, which is never written back.
+  ASSERT_EQ(std::system(("truncate -s 64M " + scratch() + "/disk && mkfs.ext4 -q " + scratch() +
+                         "/disk && mkdir " + scratch() + "/pool && mount -o loop " + scratch() +
+                         "/disk " + scratch() + "/pool")
+                            .c_str()),
+            0);
+  const std::string pool = scratch() + "/pool";
+  const auto kernel = Must(LocalKernel::Create({}));
+  std::ofstream(pool + "/from") << std::string(4 * kMiB, 'x');
+  const Descriptor file(::open((pool + "/from").c_str(), O_RDWR | O_CLOEXEC));
+  void* const mapped = ::mmap(nullptr, 4 * kMiB, PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  auto* const bytes = static_cast<volatile char*>(mapped);
+  bytes[4 * kMiB - 1] = 'o';
+  std::this_thread::sleep_for(std::chrono::milliseconds(20));  // a tick of the kernel's clock
+  const CopyFile copy{
+      .from = HostPath(pool + "/from"), .to = HostPath(pool + "/to"), .bytes_per_second = 4 * kMiB};
+  CallOptions options;
+  options.progress = [&bytes](int64_t /*bytes*/) { bytes[4 * kMiB - 1] = 'n'; };
+  const Result<FileExtent> copied = kernel->Call(copy, options);
+  ::munmap(mapped, 4 * kMiB);
+  ASSERT_FALSE(copied.ok());
+  EXPECT_EQ(copied.error().code(), Code::kFailedPrecondition);
+  ASSERT_EQ(::umount2(pool.c_str(), MNT_DETACH), 0);
 }
 
 }  // namespace

@@ -120,7 +120,9 @@ TEST_F(PoolServedOperationsTest, AVolumeThatIsClonedForAClaimIsHadByNobodyElseMe
 TEST_F(PoolServedOperationsTest, WhereAVolumeIsMountedForWritingIsKnownByItsRecord) {
   const PersistentVolume claimed = Claim();
   const std::string id = std::get<CsiPersistentVolumeSource>(claimed.spec.source).volume_handle;
-  const auto asked = [&] { return Must(MountedForWriting(paths_, *devices_, node_, id, {})); };
+  const auto asked = [&] {
+    return Must(MountedForWriting(*volumes_, paths_, *devices_, node_, id, {}));
+  };
   EXPECT_FALSE(asked().has_value());
   ASSERT_EQ(Stage(claimed), "");
   const std::optional<CutWish::Mounted> mounted = asked();
@@ -137,12 +139,27 @@ TEST_F(PoolServedOperationsTest, WhereAVolumeIsMountedForWritingIsKnownByItsReco
   EXPECT_FALSE(asked().has_value());
 }
 
+// Records of before the staging were put back: its snapshots were not frozen, and lacked what had
+// been written, or were a mixture.
+TEST_F(PoolServedOperationsTest, AVolumeThatWasMountedAndOnNoRecordWasCutAsIfNobodyHadIt) {
+  const std::string id = Made("csi:a").id;
+  const std::string device = Must(volumes_->Open(id, false, {})).device;
+  node_.AddMount("xfs", device, "/somebodys");
+  const auto asked = MountedForWriting(*volumes_, paths_, *devices_, node_, id, {});
+  ASSERT_FALSE(asked.ok());
+  EXPECT_EQ(asked.error().code(), Code::kFailedPrecondition);
+  EXPECT_FALSE(asked.error().maybe_applied());
+  EXPECT_THAT(asked.error().message(), HasSubstr("has no row that says so"));
+  Must(node_.DoAside(Unmount{{"/somebodys", ""}}));
+  EXPECT_FALSE(Must(MountedForWriting(*volumes_, paths_, *devices_, node_, id, {})).has_value());
+}
+
 TEST_F(PoolServedOperationsTest, ABlockVolumeIsNeverMountedForWriting) {
   const PersistentVolume claimed = Claim(VolumeMode::kBlock);
   const std::string id = std::get<CsiPersistentVolumeSource>(claimed.spec.source).volume_handle;
   ASSERT_EQ(Stage(claimed), "");
   ASSERT_EQ(Publish(claimed), "");
-  EXPECT_FALSE(Must(MountedForWriting(paths_, *devices_, node_, id, {})).has_value());
+  EXPECT_FALSE(Must(MountedForWriting(*volumes_, paths_, *devices_, node_, id, {})).has_value());
 }
 
 TEST_F(PoolServedOperationsTest, APodOfThisNodeHasTheThrottleBeforeItHasTheVolume) {

@@ -141,6 +141,30 @@ TEST_P(TreeBackendTest, AVolumeOfWhichADirectoryWasStillBoundSomewhereWasDeleted
   EXPECT_TRUE(deleted.ok()) << deleted.error().ToString();
 }
 
+// What lay beside the mount was gone when the deletion met it, and the rest went once it was away.
+TEST_P(TreeBackendTest, AVolumeInWhichSomethingWasMountedWasDeletedInPart) {
+  const PoolVolumeRecord made = Must(volumes().Create(TreeWish(Backend()), {}));
+  const std::string data = DataOf(made.id);
+  node_.kernel.AddFile(data + "/a/f", "somebody's");
+  node_.kernel.AddDirectory(data + "/m");
+  const auto expect_refused = [&](const std::string& place) {
+    const Status refused = volumes().Delete(made.id, false, {});
+    ASSERT_FALSE(refused.ok());
+    EXPECT_EQ(refused.error().code(), Code::kFailedPrecondition);
+    EXPECT_FALSE(refused.error().maybe_applied());
+    EXPECT_THAT(refused.error().message(), HasSubstr("is mounted at " + place));
+    EXPECT_TRUE(node_.kernel.Exists(data + "/a/f"));
+    EXPECT_EQ(Must(volumes().Find(made.id)).state, PoolVolumeState::kReady);
+    node_.Aside(Unmount{{place, ""}});
+  };
+  node_.kernel.AddMount("tmpfs", "tmpfs", data + "/m");
+  expect_refused(data + "/m");
+  node_.Aside(BindMount{.source = {data, ""}, .target = {data, ""}});  // over itself
+  expect_refused(data);
+  const Status deleted = volumes().Delete(made.id, false, {});
+  EXPECT_TRUE(deleted.ok()) << deleted.error().ToString();
+}
+
 TEST_P(TreeBackendTest, WhatItHasCountsAgainstThePoolOnce) {
   const PoolVolumeRecord made = Must(volumes().Create(TreeWish(Backend()), {}));
   const PoolAccount before = Must(volumes().Capacity({}, {}));

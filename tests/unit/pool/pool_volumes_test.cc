@@ -321,6 +321,21 @@ TEST_F(PoolVolumesTest, AVolumeIsOpenedAndClosed) {
   EXPECT_TRUE(volumes().Open(made.id, /*read_only=*/true, {}).ok());
 }
 
+// Whoever reads a backup from it by a bind would have it as long as the bind is there.
+TEST_F(PoolVolumesTest, AnImageThatWasBoundSomewhereWasDeleted) {
+  const PoolVolumeRecord made = Make(Wish("pvc-1"));
+  const std::string image = kPoolPath + "/volumes/" + made.id + "/image";
+  world_.kernel.AddFile("/elsewhere", "");
+  Must(world_.kernel.DoAside(BindMount{.source = {image, ""}, .target = {"/elsewhere", ""}}));
+  const Error refused = Failure(volumes().Delete(made.id, false, {}));
+  EXPECT_EQ(refused.code(), Code::kFailedPrecondition) << refused.ToString();
+  EXPECT_FALSE(refused.maybe_applied());
+  EXPECT_TRUE(world_.kernel.Exists(image));
+  EXPECT_EQ(Must(volumes().Find(made.id)).state, PoolVolumeState::kReady);
+  Must(world_.kernel.DoAside(Unmount{{"/elsewhere", ""}}));
+  EXPECT_TRUE(volumes().Delete(made.id, false, {}).ok());
+}
+
 // A bind of its node holds no device: this one went, and the bind showed the next volume that got
 // its number. A deletion that was refused went on with the next start.
 TEST_F(PoolVolumesTest, AVolumeWhoseDeviceWasBoundSomewhereWasClosedAndDeleted) {

@@ -120,6 +120,38 @@ TEST_F(SnapshotCopiesTest, ACopyWentOnByRecordsThatWereOlderThanItsSnapshot) {
   EXPECT_EQ(PhaseOf("b"), SnapshotPhase::kReady) << "it is of these records";
 }
 
+// One that was not ready let the others go: whoever was free went at once, and of the one that
+// somebody had the bytes went once he had left it, while its row said for ever that it was ready.
+TEST_F(SnapshotCopiesTest, AGroupWentThoughSomebodyHadAMemberAsAnotherWasNotReady) {
+  const Error busy = Error::NotApplied(Code::kUnavailable, "the disk is away");
+  for (const Error& why : {busy, DiskError()}) {
+    node_.FailNext("CopyFile", why);
+    const std::string name = why.ToString();
+    const SnapshotGroupView made =
+        Must(CreateGroup(name, {Made(name + "1").id, Made(name + "2").id}));
+    std::vector<SnapshotRecord> rows = Rows();
+    const auto ready = std::ranges::find(rows, SnapshotPhase::kReady, &SnapshotRecord::phase);
+    ASSERT_NE(ready, rows.end());
+    ASSERT_EQ(std::ranges::count(rows, SnapshotPhase::kReady, &SnapshotRecord::phase), 1);
+    const std::vector<std::string> cuts = Cuts();
+    BindCut(ready->id);
+    EXPECT_EQ(CodeOf(DeleteGroup(made.group.id)), Code::kFailedPrecondition);
+    EXPECT_EQ(Cuts(), cuts);
+    Must(node_.DoAside(Unmount{{"/elsewhere", ""}}));
+    Run(std::chrono::minutes(1));
+    RestartAgent();
+    EXPECT_EQ(Cuts(), cuts) << "nobody has asked again";
+    rows = Rows();
+    const bool goes_on = !why.maybe_applied();
+    EXPECT_EQ(std::ranges::count(rows, SnapshotPhase::kReady, &SnapshotRecord::phase),
+              goes_on ? 2 : 1);
+    EXPECT_TRUE(DeleteGroup(made.group.id).ok());
+    EXPECT_THAT(Cuts(), IsEmpty());
+    EXPECT_THAT(Rows(), IsEmpty());
+    EXPECT_THAT(GroupRows(), IsEmpty());
+  }
+}
+
 // The doubt was noted once its pool was open, and forgotten once the records were accepted before.
 TEST_F(SnapshotCopiesTest, ACopyWentOnByOlderRecordsThatWereAcceptedWhileItsPoolWasAway) {
   LeaveUncopied("a");

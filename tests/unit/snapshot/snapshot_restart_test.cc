@@ -65,8 +65,9 @@ TEST_F(SnapshotRestartTest, WhatWasBeingCutIsNoPointInTimeEvenIfItsFileIsWhole) 
 
 TEST_F(SnapshotRestartTest, AFreezeThatAnAgentLeftIsEndedByTheNextOne) {
   const std::string volume = Mounted();
-  const std::string place =
-      Must(MountedForWriting(paths_, *devices_, node_, volume, {})).value().place.Display();
+  const std::string place = Must(MountedForWriting(*volumes_, paths_, *devices_, node_, volume, {}))
+                                .value()
+                                .place.Display();
   // Neither the worker nor the agent comes to thaw.
   node_.CutOffNext("CutFrozen");
   node_.FailNext("ThawFilesystem", Error::NotApplied(Code::kUnavailable, "no worker"));
