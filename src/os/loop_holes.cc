@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <linux/loop.h>
 #include <linux/magic.h>
+#include <linux/major.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -38,6 +39,8 @@ Descriptor OpenFileOf(int device) {
   struct stat node = {};
   loop_info64 info = {};
   if (::fstat(device, &node) != 0 || !S_ISBLK(node.st_mode)) return {};
+  // A device mapper passes the question on to a loop device below it, and may read otherwise.
+  if (major(node.st_rdev) != LOOP_MAJOR) return {};
   if (::ioctl(device, LOOP_GET_STATUS64, &info) != 0) return {};
   if (info.lo_offset != 0 || info.lo_sizelimit != 0) return {};
   const Result<LoopBacking> shown = BackingOf("loop" + std::to_string(info.lo_number));

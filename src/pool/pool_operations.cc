@@ -299,9 +299,10 @@ Result<std::optional<CutWish::Mounted>> MountedForWriting(const PoolVolumes& vol
     // Records of an earlier moment do not know that it was staged since.
     ASSIGN_OR_RETURN(const bool is_shown, IsShownAnywhere(volumes, kernel, id, call));
     if (!is_shown) return mounted;
-    return uncertain(
-        "it is mounted, and has no row that says so: repeat NodeStageVolume, or "
-        "unmount it");
+    return Error::NotApplied(Code::kFailedPrecondition,
+                             "volume " + id +
+                                 " is mounted or bound, and no record says so: repeat "
+                                 "NodeStageVolume, or unmount it");
   }
   if (device->uncertain || device->rest_of_mount) {
     return uncertain("a call about its device is to be repeated first");

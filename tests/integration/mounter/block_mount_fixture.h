@@ -85,6 +85,12 @@ class BlockMountTest : public MountNamespaceTest {
     EXPECT_TRUE(MakeImage(Path(name), size_bytes));
     return Path(name);
   }
+  // As blank, but its file is not one hole: whoever wants to know has to read it.
+  std::string ImageOfZeros(const std::string& name = "image") {
+    const std::string path = Image(name);
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary) << std::string(4096, '\0');
+    return path;
+  }
   // A program in the directory "tools", for LocalKernelOptions::tool_directories.
   void AddTool(const std::string& name, const std::string& command) const {
     ::mkdir(Path("tools").c_str(), 0700);

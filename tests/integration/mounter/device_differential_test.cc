@@ -156,7 +156,7 @@ class DeviceDifferential : public BlockMountTest,
 
 TEST_P(DeviceDifferential, TheFakeDoesAsTheKernel) {
   const std::string type = GetParam();
-  const LoopDevice device(Image());
+  const LoopDevice device(ImageOfZeros());
   ASSERT_TRUE(device.valid());
   World real{*local_, device.path(), {scratch(), "mnt"}, {}};
   FakeKernel kernel;

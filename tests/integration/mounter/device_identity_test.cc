@@ -171,19 +171,26 @@ TEST_F(DeviceIdentityTest, OnlyAFullScanFindsDataBetweenTheRegions) {
 }
 
 TEST_F(DeviceIdentityTest, AFullScanOfABlankDiskLetsTheJournalBeLazy) {
-  const std::string image = Image();
-  {
-    // A file that is one hole is not read.
-    std::fstream file(image, std::ios::in | std::ios::out | std::ios::binary);
-    file << std::string(4096, '\0');
-  }
-  const LoopDevice device(image);
+  const LoopDevice device(ImageOfZeros());
   SafeMountRequest request = Request(device, "ext4");
   request.format_policy = FormatPolicy::kFullScan;
   const SafeMountReport report = Run(request);
   ASSERT_TRUE(report.status.ok()) << Text(report);
   EXPECT_TRUE(report.formatted);
   EXPECT_GE(kernel_->bytes_read(), kImageBytes);
+}
+
+TEST_F(DeviceIdentityTest, ADeviceWhoseFileIsOneHoleIsKnownToBeBlankUnread) {
+  const LoopDevice device(Image());
+  const auto probe = Probe(device.path());
+  ASSERT_TRUE(probe.ok());
+  EXPECT_TRUE(probe->blank);
+  EXPECT_TRUE(probe->read_whole);
+  EXPECT_EQ(probe->bytes_read, 0);
+  const SafeMountReport report = Run(Request(device, "ext4"));
+  ASSERT_TRUE(report.status.ok()) << Text(report);
+  EXPECT_TRUE(report.formatted);
+  EXPECT_FALSE(Probe(device.path())->blank);
 }
 
 TEST_F(DeviceIdentityTest, AMissingToolIsNamedWithItsPackageAndNothingIsWritten) {

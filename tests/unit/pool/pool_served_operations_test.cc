@@ -149,7 +149,7 @@ TEST_F(PoolServedOperationsTest, AVolumeThatWasMountedAndOnNoRecordWasCutAsIfNob
   ASSERT_FALSE(asked.ok());
   EXPECT_EQ(asked.error().code(), Code::kFailedPrecondition);
   EXPECT_FALSE(asked.error().maybe_applied());
-  EXPECT_THAT(asked.error().message(), HasSubstr("has no row that says so"));
+  EXPECT_THAT(asked.error().message(), HasSubstr("is mounted or bound, and no record says so"));
   Must(node_.DoAside(Unmount{{"/somebodys", ""}}));
   EXPECT_FALSE(Must(MountedForWriting(*volumes_, paths_, *devices_, node_, id, {})).has_value());
 }
