@@ -15,7 +15,7 @@
 
 namespace volumed {
 
-// The topmost mount at exactly this path; nullopt if it is no mount point.
+// The topmost mount at exactly this path (MountSnapshot::FindTop); nullopt if it is no mount point.
 Result<std::optional<MountEntry>> FindMountAt(Kernel& kernel, const std::string& path,
                                               const CallOptions& call);
 

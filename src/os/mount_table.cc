@@ -131,8 +131,15 @@ MountSnapshot::MountSnapshot(std::vector<MountEntry> entries) : entries_(std::mo
   }
 }
 
+// Where the directories above are bound over themselves in a shared mount, each mount is there
+// twice: once upon what a look-up passes, and once, by propagation and with a later id, below that.
 const MountEntry* MountSnapshot::FindTop(const std::string& mount_point) const {
-  return TopOf(places_.At(mount_point));
+  const std::vector<uint64_t> there = places_.At(mount_point);
+  if (there.size() > 1) {
+    const MountEntry* const covering = FindCovering(mount_point);
+    if (covering != nullptr && covering->mount_point == mount_point) return covering;
+  }
+  return TopOf(there);
 }
 
 const MountEntry* MountSnapshot::TopOf(const std::vector<uint64_t>& stack) const {

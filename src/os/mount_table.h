@@ -34,7 +34,8 @@ class MountSnapshot {
   explicit MountSnapshot(std::vector<MountEntry> entries);
 
   const std::vector<MountEntry>& entries() const { return entries_; }
-  // The topmost mount at exactly this path; null if it is no mount point.
+  // The topmost mount at exactly this path: the one that a lookup of it ends in, or, if all are
+  // hidden by what is mounted above, the topmost of these. Null if it is no mount point.
   const MountEntry* FindTop(const std::string& mount_point) const;
   // By the id of mountinfo; null if there is none now. What these functions point to lives as long
   // as the snapshot.

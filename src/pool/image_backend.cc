@@ -136,7 +136,7 @@ Status ImageBackend::PrepareDiscard(const PoolId& id, const StorageObject& recor
   ASSIGN_OR_RETURN(const std::vector<std::string> devices, ListDevices(id, call));
   if (devices.empty()) return OkStatus();
   RETURN_IF_ERROR(CheckNotShown(kernel_, devices, call));
-  const Status closed = Close(id, call);
+  Status closed = Close(id, call);
   if (closed.ok()) return closed;
   // The volume is as it was, and its device goes once it is closed.
   return Error::NotApplied(closed.error().code(), closed.error().message());

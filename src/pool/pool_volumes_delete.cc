@@ -93,7 +93,7 @@ Status PoolVolumes::Recover(Pool& pool, const IsUsed& is_used, const CallOptions
   const Status half_done = EndHalfDone(pool, call);
   const Status discarded = EndCuts(pool, call);
   const Status ended = EndDeletions(pool, call);
-  const Status closed = CloseUnused(pool, is_used, call);
+  Status closed = CloseUnused(pool, is_used, call);
   for (const Status* status : {&half_done, &discarded, &ended}) {
     if (!status->ok()) return *status;
   }

@@ -306,7 +306,7 @@ Status SnapshotEngine::TakeAway(const std::string& id, const CallOptions& call) 
 }
 
 Status SnapshotEngine::CheckNobodyHas(const std::string& id, const CallOptions& call) {
-  const Status free = parts_.volumes.PrepareDiscard(id, call);
+  Status free = parts_.volumes.PrepareDiscard(id, call);
   if (free.ok() || free.error().code() != Code::kFailedPrecondition) return OkStatus();
   return free;
 }

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "fakes/must.h"
 #include "integration/mount_namespace_fixture.h"
+#include "mounter/hidden_mount.h"
 #include "mounter/mount_refs.h"
 #include "os/mount_table.h"
 #include "os/worker_kernel.h"
@@ -100,6 +101,25 @@ TEST_F(MountRefsTest, WhatIsMountedInATreeByAnotherMountOfItsFilesystemIsFound) 
   ASSERT_EQ(::mount("other", Path("stage/v/data/m").c_str(), "tmpfs", 0, nullptr), 0);
   EXPECT_THAT(MountsOf("old/pool/v"), UnorderedElementsAre(Path("stage/v/data/m")));
   EXPECT_THAT(MountsOf("old/pool/v/data/m"), UnorderedElementsAre(Path("stage/v/data/m")));
+}
+
+// As a kubelet in a container binds its directory, with / shared. What was mounted there was taken
+// for its propagated copy, which is hidden: it was not published, and could not be unpublished.
+TEST_F(MountRefsTest, AMountBelowADirectoryThatIsBoundOverItselfWasHidden) {
+  Directory("kubelet");
+  Directory("kubelet/stage");
+  ASSERT_EQ(::mount(nullptr, scratch().c_str(), nullptr, MS_SHARED, nullptr), 0);
+  Bind("kubelet", "kubelet");
+  ASSERT_EQ(::mount("volume", Path("kubelet/stage").c_str(), "tmpfs", 0, nullptr), 0);
+  const MountSnapshot whole(Must(ReadMountTable()));
+  ASSERT_THAT(whole.Find({.below = Path("kubelet/stage")}), SizeIs(2));
+  const MountEntry staged = *Must(FindMountAt(*kernel_, Path("kubelet/stage"), {}));
+  EXPECT_EQ(staged.mount_id, whole.FindCovering(Path("kubelet/stage"))->mount_id);
+  EXPECT_FALSE(Must(FindMountHiding(*kernel_, staged, {})));
+  ASSERT_EQ(::mount("over", Path("kubelet").c_str(), "tmpfs", 0, nullptr), 0);
+  const MountEntry hidden = *Must(FindMountAt(*kernel_, Path("kubelet/stage"), {}));
+  EXPECT_TRUE(Must(FindMountHiding(*kernel_, hidden, {})));
+  ASSERT_EQ(::mount(nullptr, scratch().c_str(), nullptr, MS_PRIVATE | MS_REC, nullptr), 0);
 }
 
 // In a process of its own: whether it says that its root has a mount.
