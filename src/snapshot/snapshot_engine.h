@@ -266,8 +266,10 @@ class SnapshotEngine {
   Status TakeAway(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
   // Errors: FailedPrecondition, not applied, if somebody has what is to be discarded of it.
   Status CheckNobodyHas(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
-  // Whoever wants them deleted asks again.
-  void AskDeletionNoMore(const std::vector<std::string>& snapshots) EXCLUDES(mu_);
+  // Whoever wants them deleted asks again. Their rows are to be saved: one whose copy has ended
+  // meanwhile says that it goes.
+  std::vector<SnapshotRecord> AskDeletionNoMore(const std::vector<std::string>& snapshots)
+      EXCLUDES(mu_);
   Status Thaw(const SnapshotRecord& record, const CallOptions& call) EXCLUDES(mu_);
 
   // ---- groups (snapshot_engine_groups.cc) ----

@@ -229,9 +229,8 @@ Status SnapshotEngine::CheckNobodyHasAny(const SnapshotGroupRecord& group,
   if (free.ok()) return free;
   SnapshotGroupRecord stays = group;
   stays.deleting = false;
-  AskDeletionNoMore(group.snapshots);
   // An agent before this one may have put on record that it goes.
-  RETURN_IF_ERROR(Save({}, stays));
+  RETURN_IF_ERROR(Save(AskDeletionNoMore(group.snapshots), stays));
   return free;
 }
 

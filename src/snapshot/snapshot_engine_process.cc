@@ -287,7 +287,7 @@ Status SnapshotEngine::TakeAway(const std::string& id, const CallOptions& call) 
   } else if (is_at_rest && record.delete_asked) {
     if (Status free = CheckNobodyHas(id, call); !free.ok()) {
       // What is refused is not carried out later, either, but for a group that goes already.
-      if (!GroupRow(record.group)) AskDeletionNoMore({id});
+      if (!GroupRow(record.group)) RETURN_IF_ERROR(Save(AskDeletionNoMore({id})));
       return free;
     }
     record = After(record, {SnapshotEvent::kDelete});
@@ -311,12 +311,17 @@ Status SnapshotEngine::CheckNobodyHas(const std::string& id, const CallOptions& 
   return free;
 }
 
-void SnapshotEngine::AskDeletionNoMore(const std::vector<std::string>& snapshots) {
+std::vector<SnapshotRecord> SnapshotEngine::AskDeletionNoMore(
+    const std::vector<std::string>& snapshots) {
+  std::vector<SnapshotRecord> rows;
   const MutexLock lock(mu_);
   for (const std::string& id : snapshots) {
     const auto found = snapshots_.find(id);
-    if (found != snapshots_.end()) found->second.delete_asked = false;
+    if (found == snapshots_.end()) continue;
+    found->second.delete_asked = false;
+    rows.push_back(found->second);
   }
+  return rows;
 }
 
 // What was mounted then may be mounted no more, and cannot be frozen then.

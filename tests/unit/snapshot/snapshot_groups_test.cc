@@ -50,6 +50,26 @@ TEST_F(SnapshotGroupsTest, AGroupWhoseRecordsWereLostWasDeletedWhileItsCutsStaye
   EXPECT_THAT(Cuts(), SizeIs(2));
 }
 
+// A copy that ends while the deletion is asked for saves its row as one that goes: it went with the
+// next start, although the deletion had been refused.
+TEST_F(SnapshotGroupsTest, AMemberWhoseRowSaidThatItWasToGoWentAfterTheDeletionWasRefused) {
+  const SnapshotGroupView made = Must(CreateGroup("g", Volumes()));
+  for (SnapshotRecord row : Rows()) {
+    row.delete_asked = true;
+    ASSERT_TRUE(store_.Put(EncodeRecord(row), Durability::kPowerLoss).ok());
+  }
+  SnapshotGroupRecord group = made.group;
+  group.deleting = true;
+  ASSERT_TRUE(store_.Put(EncodeRecord(group), Durability::kPowerLoss).ok());
+  BindCut(made.snapshots[1].id);
+  RestartAgent();
+  EXPECT_EQ(Must(engine_->FindGroup(made.group.id, {})).group, made.group) << "it was refused";
+  Must(node_.DoAside(Unmount{{"/elsewhere", ""}}));
+  RestartAgent();
+  EXPECT_THAT(Cuts(), SizeIs(2));
+  EXPECT_TRUE(std::ranges::none_of(Rows(), &SnapshotRecord::delete_asked));
+}
+
 TEST_F(SnapshotGroupsTest, AGroupOfWhichSomebodyHasOneMemberStaysWhole) {
   const SnapshotGroupView made = Must(CreateGroup("g", Volumes()));
   BindCut(made.snapshots[1].id);
