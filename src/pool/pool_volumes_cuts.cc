@@ -255,6 +255,7 @@ Error PoolVolumes::TakeBackCut(Cutting& cutting, const Error& error) {
     if (!FindCutRow(wish.cut.id)) continue;
     Status gone;
     if (error.maybe_applied()) gone = cutting.backend->DiscardCut(wish.cut, cutting.call);
+    if (gone.ok()) gone = CheckGone(wish.cut.id, cutting.call);
     if (gone.ok()) gone = RemoveCut(wish.cut);
     if (gone.ok()) continue;
     parts_.log.Warning("what is left of a cut that failed is not taken away yet",
