@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <climits>
 #include <fstream>
 #include <iterator>
@@ -16,6 +17,7 @@
 
 #include "base/descriptor.h"
 #include "base/failed_filesystem.h"
+#include "base/mutex.h"
 #include "base/strings.h"
 #include "os/fault_domain.h"
 #include "os/mount_index.h"
@@ -27,6 +29,7 @@ namespace volumed {
 namespace {
 
 constexpr char kPartitions[] = "/proc/partitions";
+constexpr auto kServedLately = std::chrono::seconds(1);
 // Appended by the kernel once the file has lost its name.
 constexpr std::string_view kDeletedFile = " (deleted)";
 
@@ -38,6 +41,27 @@ std::vector<MountEntry> MountsNow() {
 
 bool IsServed(const MountEntry& mount) {
   return !DomainOfMount(mount).lane.starts_with("filesystem ") || mount.fs_type.starts_with("fuse");
+}
+
+std::vector<MountEntry> ServedOf(const std::vector<MountEntry>& mounts) {
+  std::vector<MountEntry> served;
+  std::ranges::copy_if(mounts, std::back_inserter(served), IsServed);
+  return served;
+}
+
+// Those that servers answered a moment ago: whoever attaches many devices does not read the whole
+// table for each. Threads: any.
+std::vector<MountEntry> ServedLately() {
+  static Mutex mu;
+  static std::vector<MountEntry> served GUARDED_BY(mu);
+  static std::optional<std::chrono::steady_clock::time_point> read_at GUARDED_BY(mu);
+  const auto now = std::chrono::steady_clock::now();
+  const MutexLock lock(mu);
+  if (!read_at || now - *read_at > kServedLately) {
+    served = ServedOf(MountsNow());
+    read_at = now;
+  }
+  return served;
 }
 
 LoopBacking BackingIn(std::string_view shown) {
@@ -106,9 +130,9 @@ Result<std::optional<FileOfLoops>> FileOfLoops::At(const SafePath& path) {
 
 const FileOfLoops::Mounts& FileOfLoops::MountsOfNode() {
   if (mounts_) return *mounts_;
-  mounts_ = Mounts{.all = MountsNow(), .served = {}};
-  std::ranges::copy_if(mounts_->all, std::back_inserter(mounts_->served), IsServed);
-  return *mounts_;
+  std::vector<MountEntry> all = MountsNow();
+  std::vector<MountEntry> served = ServedOf(all);
+  return mounts_.emplace(Mounts{std::move(all), std::move(served)});
 }
 
 bool FileOfLoops::IsShownAs(const LoopBacking& backing) const {
@@ -123,7 +147,8 @@ bool FileOfLoops::CanBe(const LoopBacking& backing) {
   const auto is_around = [&backing](const MountEntry& mount) {
     return IsAtOrBelow(backing.file, mount.mount_point);
   };
-  // Most nodes have few mounts of servers and many others.
+  // Most nodes have few mounts of servers and many others. To ask one too many costs a second.
+  if (std::ranges::none_of(ServedLately(), is_around)) return true;
   if (std::ranges::none_of(MountsOfNode().served, is_around)) return true;
   std::vector<MountEntry> around;
   std::ranges::copy_if(MountsOfNode().all, std::back_inserter(around), is_around);
