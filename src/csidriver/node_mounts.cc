@@ -5,6 +5,7 @@
 
 #include "base/peer_credentials.h"
 #include "csidriver/node_targets.h"
+#include "mounter/hidden_mount.h"
 #include "mounter/mount_refs.h"
 
 namespace volumed {
@@ -34,6 +35,18 @@ Status CheckCallerSees(Kernel& kernel, pid_t caller, const SafePath& place,
       "what is mounted below " + ShownPath(mount->mount_point) +
           " stays in this mount namespace, and the caller has another one: a container of "
           "volumed needs mountPropagation: Bidirectional there");
+}
+
+Status CheckNotHidden(Kernel& kernel, const SafePath& place, const CallOptions& call) {
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
+                   FindMountAt(kernel, place.Display(), call));
+  if (!mount) return OkStatus();
+  ASSIGN_OR_RETURN(const std::optional<MountEntry> over, FindMountHiding(kernel, *mount, call));
+  if (!over) return OkStatus();
+  return Error::NotApplied(Code::kFailedPrecondition,
+                           "what is mounted at " + ShownPath(place.Display()) + " is hidden by a " +
+                               over->fs_type + " that is mounted over " +
+                               ShownPath(over->mount_point) + ": nothing is taken from there");
 }
 
 }  // namespace volumed

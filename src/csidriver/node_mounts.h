@@ -1,5 +1,5 @@
-// What has to be so around a place of a CO before a volume is put there. By the mount table alone,
-// so that it hangs with no filesystem.
+// What has to be so around a place of a CO before a volume is put there, or taken away. By the
+// mount table alone, so that it hangs with no filesystem.
 #pragma once
 
 #include <sys/types.h>
@@ -25,5 +25,10 @@ Status CheckPoolIsThere(const PoolVolumes& volumes, const std::string& id, const
 // deadline. Errors: FailedPrecondition, not applied; those of ListMounts.
 Status CheckCallerSees(Kernel& kernel, pid_t caller, const SafePath& place,
                        const CallOptions& call);
+
+// That what is mounted at the place is reached by its path: what lies below a later mount would
+// stay when it is said to be gone. Threads: any. Blocks: until the call's deadline. Errors:
+// FailedPrecondition, not applied; those of ListMounts.
+Status CheckNotHidden(Kernel& kernel, const SafePath& place, const CallOptions& call);
 
 }  // namespace volumed

@@ -7,8 +7,6 @@
 #include "csidriver/node_mounts.h"
 #include "csidriver/node_specs.h"
 #include "csidriver/node_targets.h"
-#include "mounter/hidden_mount.h"
-#include "mounter/mount_refs.h"
 #include "operation/device_operations.h"
 #include "operation/expand_operations.h"
 #include "operation/given_place.h"
@@ -288,23 +286,10 @@ struct Leaving {
   bool is_block = false;
 };
 
-// What is below another mount is reached by no path, and would stay when it is said to be gone.
-Status CheckNotHidden(const OperationParts& parts, const SafePath& place) {
-  const CallOptions call = QuestionOf(parts);
-  ASSIGN_OR_RETURN(const std::optional<MountEntry> mount,
-                   FindMountAt(parts.host.kernel, place.Display(), call));
-  if (!mount) return OkStatus();
-  ASSIGN_OR_RETURN(const std::optional<MountEntry> over,
-                   FindMountHiding(parts.host.kernel, *mount, call));
-  if (!over) return OkStatus();
-  return NothingIsTakenFrom(place, "what is mounted there is hidden by a " + over->fs_type +
-                                       " that is mounted over " + ShownPath(over->mount_point));
-}
-
 Result<Leaving> FindLeaving(const OperationParts& parts, const PoolVolumes& volumes,
                             const std::string& id, const SafePath& place,
                             const std::optional<NodePlace>& on_record) {
-  RETURN_IF_ERROR(CheckNotHidden(parts, place));
+  RETURN_IF_ERROR(CheckNotHidden(parts.host.kernel, place, QuestionOf(parts)));
   if (on_record && on_record->place.Display() == place.Display()) {
     return Leaving{true, on_record->is_block};
   }

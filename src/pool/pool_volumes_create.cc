@@ -232,7 +232,9 @@ Result<PoolVolumeRecord> PoolVolumes::TryMake(PoolVolumeRecord record, const Fil
       return made.error();
     }
     if (made.error().maybe_applied() || !is_first) return made.error();
-    if (!CheckGone(record.id, making.call).ok()) return made.error().AsMaybeApplied();
+    // What a pool that is away lacks is not what the request named.
+    const Status gone = CheckGone(record.id, making.call);
+    if (!gone.ok()) return gone.error().AsMaybeApplied();
     const Status removed = Advance(record, PoolVolumeEvent::kNotApplied);
     return removed.ok() ? made.error() : made.error().AsMaybeApplied();
   }

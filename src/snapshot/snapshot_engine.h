@@ -142,8 +142,9 @@ class SnapshotEngine {
   // Why Find() is nullopt, not applied: NotFound, if there is none; FailedPrecondition, if another
   // node may have it, while records are in doubt, and for the cut of a clone.
   Error WhyNotFound(const std::string& id) const;
-  // Errors, not applied: NotFound, also while it is made; InvalidArgument, if `snapshots` is not
-  // empty and does not name each member.
+  // Errors, not applied: NotFound, also while it is made; Aborted while it is to be deleted, as
+  // that may be refused yet; InvalidArgument, if `snapshots` is not empty and does not name each
+  // member.
   Result<SnapshotGroupView> FindGroup(const std::string& id,
                                       const std::vector<std::string>& snapshots) const
       EXCLUDES(mu_);
@@ -264,8 +265,6 @@ class SnapshotEngine {
   // On an executor thread: discards what is there of a snapshot that was cancelled, deleted, failed
   // or left, and then says so; the row of one that is deleted goes.
   Status TakeAway(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
-  // Errors: FailedPrecondition, not applied, if somebody has what is to be discarded of it.
-  Status CheckNobodyHas(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
   // Whoever wants them deleted asks again. Their rows are to be saved: one whose copy has ended
   // meanwhile says that it goes.
   std::vector<SnapshotRecord> AskDeletionNoMore(const std::vector<std::string>& snapshots)
@@ -283,7 +282,8 @@ class SnapshotEngine {
   // Errors: FailedPrecondition, not applied, while somebody holds a member.
   Status AskGroupDeletion(const SnapshotGroupRecord& group) EXCLUDES(mu_);
   void GoOnWithGroup(const std::string& id) EXCLUDES(mu_);
-  // Errors: as CheckNobodyHas; then the group stays.
+  // Errors: those of PoolVolumes::PrepareDiscard; at FailedPrecondition the group stays, and its
+  // deletion is asked for no more.
   Status CheckNobodyHasAny(const SnapshotGroupRecord& group, const CallOptions& call) EXCLUDES(mu_);
   Status TakeGroupAway(const std::string& id, const CallOptions& call) EXCLUDES(mu_);
 

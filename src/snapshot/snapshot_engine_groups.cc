@@ -79,11 +79,17 @@ std::optional<SnapshotGroupView> SnapshotEngine::ViewOf(const SnapshotGroupRecor
 Result<SnapshotGroupView> SnapshotEngine::FindGroup(
     const std::string& id, const std::vector<std::string>& snapshots) const {
   std::optional<SnapshotGroupView> view;
+  bool is_deleting = false;
   {
     const MutexLock lock(mu_);
     const auto group = groups_.find(id);
-    if (group != groups_.end()) view = ViewOf(group->second);
+    if (group != groups_.end()) {
+      view = ViewOf(group->second);
+      is_deleting = group->second.deleting;
+    }
   }
+  // It may stay yet.
+  if (is_deleting) return Error::NotApplied(Code::kAborted, "group " + id + " is being deleted");
   if (!view) {
     RETURN_IF_ERROR(CheckNoSuchGroup(parts_.volumes, id));
     return Error::NotApplied(Code::kNotFound, "there is no such group of snapshots");
@@ -224,9 +230,9 @@ Status SnapshotEngine::CheckNobodyHasAny(const SnapshotGroupRecord& group,
   for (const std::string& member : group.snapshots) {
     const std::optional<SnapshotRecord> row = Row(member);
     if (!row || IsOnItsWayOut(row->phase)) return OkStatus();
-    if (free.ok()) free = CheckNobodyHas(member, call);
+    if (free.ok()) free = parts_.volumes.PrepareDiscard(member, call);
   }
-  if (free.ok()) return free;
+  if (free.ok() || free.error().code() != Code::kFailedPrecondition) return free;
   SnapshotGroupRecord stays = group;
   stays.deleting = false;
   // An agent before this one may have put on record that it goes.

@@ -285,9 +285,11 @@ Status SnapshotEngine::TakeAway(const std::string& id, const CallOptions& call) 
     record = After(record, {SnapshotEvent::kCancel});
     RETURN_IF_ERROR(Save({record}));
   } else if (is_at_rest && record.delete_asked) {
-    if (Status free = CheckNobodyHas(id, call); !free.ok()) {
-      // What is refused is not carried out later, either, but for a group that goes already.
-      if (!GroupRow(record.group)) RETURN_IF_ERROR(Save(AskDeletionNoMore({id})));
+    if (Status free = parts_.volumes.PrepareDiscard(id, call); !free.ok()) {
+      // What is refused is not carried out later, either, but for a group that goes already. What
+      // nobody can tell is asked again.
+      const bool is_refused = free.error().code() == Code::kFailedPrecondition;
+      if (is_refused && !GroupRow(record.group)) RETURN_IF_ERROR(Save(AskDeletionNoMore({id})));
       return free;
     }
     record = After(record, {SnapshotEvent::kDelete});
@@ -303,12 +305,6 @@ Status SnapshotEngine::TakeAway(const std::string& id, const CallOptions& call) 
     record = After(record, {SnapshotEvent::kDelete});
   }
   return record.phase == SnapshotPhase::kDeleting ? Remove(record) : OkStatus();
-}
-
-Status SnapshotEngine::CheckNobodyHas(const std::string& id, const CallOptions& call) {
-  Status free = parts_.volumes.PrepareDiscard(id, call);
-  if (free.ok() || free.error().code() != Code::kFailedPrecondition) return OkStatus();
-  return free;
 }
 
 std::vector<SnapshotRecord> SnapshotEngine::AskDeletionNoMore(

@@ -122,6 +122,20 @@ TEST_F(MountRefsTest, AMountBelowADirectoryThatIsBoundOverItselfWasHidden) {
   ASSERT_EQ(::mount(nullptr, scratch().c_str(), nullptr, MS_PRIVATE | MS_REC, nullptr), 0);
 }
 
+// The disk of a directory was mounted after something in it, which was taken for what hides.
+TEST_F(MountRefsTest, AMountThatIsHiddenItselfHidAllThatCameLater) {
+  Directory("k");
+  Directory("k/pods");
+  ASSERT_EQ(::mount("early", Path("k/pods").c_str(), "tmpfs", 0, nullptr), 0);
+  ASSERT_EQ(::mount("disk", Path("k").c_str(), "tmpfs", 0, nullptr), 0);
+  for (const char* name : {"k/pods", "k/pods/v"}) Directory(name);
+  ASSERT_EQ(::mount("volume", Path("k/pods/v").c_str(), "tmpfs", 0, nullptr), 0);
+  const MountEntry volume = *Must(FindMountAt(*kernel_, Path("k/pods/v"), {}));
+  EXPECT_FALSE(Must(FindMountHiding(*kernel_, volume, {})));
+  const MountEntry early = *Must(FindMountAt(*kernel_, Path("k/pods"), {}));
+  EXPECT_EQ(Must(FindMountHiding(*kernel_, early, {}))->source, "disk");
+}
+
 // In a process of its own: whether it says that its root has a mount.
 int RootIsMountedIn(const std::string& root) {
   const pid_t child = ::fork();

@@ -1,6 +1,8 @@
 """The life of own_life.py while volumed is killed again and again, and pods that come and go over the kubelet's death."""
 
+import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -92,8 +94,9 @@ def unmount_what_is_forgotten(lab):
         wait_for("nothing left", lambda: not lab.left(), 60)
     except Failed:
         for place in [thing.split(": ")[1] for thing in lab.left() if thing.endswith("/globalmount")]:
-            say(f"  the kubelet has forgotten {place}: it is unmounted by hand")
+            say(f"  the kubelet has forgotten {place}: it is unmounted, and its directory removed, by hand")
             run("umount", place)
+            shutil.rmtree(os.path.dirname(place))  # with the kubelet's vol_data.json
 
 
 def started(lab, pod):

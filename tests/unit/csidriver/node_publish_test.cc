@@ -187,6 +187,22 @@ TEST_F(NodePublishTest, WhatHidesAStagingPlaceWasPublishedInItsStead) {
   EXPECT_FALSE(node_.IsMountPoint(kTarget));
 }
 
+// It said that there was nothing any more, and the mount was there when the cover had gone.
+TEST_F(NodePublishTest, AVolumeWhoseTargetWasCoveredWasSaidToBeUnpublished) {
+  const std::string id = CreateNamed("files");
+  ASSERT_EQ(StageIt(id), StatusCode::OK) << message_;
+  ASSERT_EQ(PublishIt(id), StatusCode::OK) << message_;
+  node_.AddMount("tmpfs", "tmpfs", kCo);
+  for (const StatusCode code : {UnpublishIt(id), UnstageIt(id)}) {
+    EXPECT_EQ(code, StatusCode::FAILED_PRECONDITION) << message_;
+  }
+  EXPECT_EQ(UnpublishIt(id), StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(message_, HasSubstr("is hidden by a tmpfs that is mounted over \"" + kCo));
+  Must(node_.DoAside(Unmount{{kCo, ""}}));
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+}
+
 TEST_F(NodePublishTest, ATargetThatCoversOtherPlacesOrHasFilesIsRefused) {
   const std::string id = StagedIn(Modes::SINGLE_NODE_WRITER);
   EXPECT_EQ(PublishIt(id, Mount(), kStaging), StatusCode::FAILED_PRECONDITION)

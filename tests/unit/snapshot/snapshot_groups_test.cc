@@ -70,6 +70,20 @@ TEST_F(SnapshotGroupsTest, AMemberWhoseRowSaidThatItWasToGoWentAfterTheDeletionW
   EXPECT_TRUE(std::ranges::none_of(Rows(), &SnapshotRecord::delete_asked));
 }
 
+// While its pool was away nobody could be seen who had it, and its end was put on record.
+TEST_F(SnapshotGroupsTest, AGroupThatSomebodyHadWasDeletedIfItsPoolWasAwayWhenThatWasAsked) {
+  const SnapshotGroupView made = Must(CreateGroup("g", Volumes()));
+  BindCut(made.snapshots[1].id);
+  node_.FailNext("IdentifyStorage", Error::NotApplied(Code::kUnavailable, "the pool is away"));
+  EXPECT_EQ(CodeOf(DeleteGroup(made.group.id)), Code::kUnavailable);
+  Run(std::chrono::minutes(1));
+  EXPECT_THAT(Cuts(), SizeIs(2));
+  EXPECT_EQ(Must(engine_->FindGroup(made.group.id, {})).group, made.group) << "it was refused";
+  Must(node_.DoAside(Unmount{{"/elsewhere", ""}}));
+  RestartAgent();
+  EXPECT_THAT(Cuts(), SizeIs(2));
+}
+
 TEST_F(SnapshotGroupsTest, AGroupOfWhichSomebodyHasOneMemberStaysWhole) {
   const SnapshotGroupView made = Must(CreateGroup("g", Volumes()));
   BindCut(made.snapshots[1].id);
