@@ -31,6 +31,7 @@ namespace volumed {
 namespace {
 
 constexpr int kPatienceMs = 1000;
+constexpr int kMomentMs = 5;
 // Somebody else has ended the child: that says nothing of the loop device.
 constexpr int kTries = 4;
 constexpr size_t kLongestNode = 64;
@@ -197,8 +198,14 @@ class KnownLoops {
       return LoopAnswer{.kind = LoopAnswer::Kind::kFile, .file = *known->second.file};
     }
     Reply reply;
-    const Heard heard = Hear(known->second.socket.get(), 0, reply);
-    if (heard == Heard::kNothing) return AnswerOfOneThatWaits(known->second.pid);
+    Heard heard = Hear(known->second.socket.get(), 0, reply);
+    if (heard == Heard::kNothing) {
+      const LoopAnswer answer = AnswerOfOneThatWaits(known->second.pid);
+      if (answer.kind == LoopAnswer::Kind::kSilent) return answer;
+      // It may have been answered just now.
+      heard = Hear(known->second.socket.get(), kMomentMs, reply);
+      if (heard == Heard::kNothing) return answer;
+    }
     // What it said may be of the time before this sequence; it is asked once more.
     Kill(known->second.pid);
     loops_.erase(known);

@@ -30,7 +30,11 @@ Result<Metrics> DeviceBindMounter::GetMetrics(const CallOptions& call) {
 // What the pod is to have, as the mount table says.
 Result<MountEntry> DeviceBindMounter::FindDevice(const CallOptions& call) {
   const std::string source = bind_.device_mount.Display();
-  ASSIGN_OR_RETURN(const std::optional<MountEntry> device, FindMountAt(host_.kernel, source, call));
+  ASSIGN_OR_RETURN(std::optional<MountEntry> device, FindMountAt(host_.kernel, source, call));
+  // Where a directory above was renamed, and is back, the table that is kept may not have it.
+  if (!device) {
+    ASSIGN_OR_RETURN(device, FindMountAtAnew(host_.kernel, source, call));
+  }
   if (!device) {
     return Error::NotApplied(Code::kFailedPrecondition,
                              bind_.volume + " is not mounted at " + source);

@@ -8,6 +8,7 @@ import threading
 import time
 
 from own_life import BIG, SIZE, Life
+from own_node import DRIVER
 from tools import Failed, run, say, wait_for
 
 LIVES = 2
@@ -89,14 +90,20 @@ def over_the_kubelets_death(lab):
 
 
 def unmount_what_is_forgotten(lab):
-    """A kubelet that is killed between NodeUnpublishVolume and NodeUnstageVolume never unstages (docs/OPERATIONS.md)."""
+    """A kubelet that is killed between NodeUnpublishVolume and NodeUnstageVolume never unstages (docs/OPERATIONS.md), and
+    one that is killed while it waits for NodeUnstageVolume leaves its vol_data.json."""
     try:
         wait_for("nothing left", lambda: not lab.left(), 60)
     except Failed:
-        for place in [thing.split(": ")[1] for thing in lab.left() if thing.endswith("/globalmount")]:
-            say(f"  the kubelet has forgotten {place}: it is unmounted, and its directory removed, by hand")
-            run("umount", place)
-            shutil.rmtree(os.path.dirname(place))  # with the kubelet's vol_data.json
+        places = [thing.split(": ")[1] for thing in lab.left()]
+        for place in places:
+            if place.endswith("/globalmount"):
+                say(f"  the kubelet has forgotten {place}: it is unmounted by hand")
+                run("umount", place)
+        for place in places:
+            if f"/kubernetes.io/csi/{DRIVER}/" in place and not os.path.ismount(f"{place}/globalmount"):
+                say(f"  the kubelet has left {place}: it is removed by hand")
+                shutil.rmtree(place, ignore_errors=True)  # what was unmounted is within another one of these
 
 
 def started(lab, pod):
