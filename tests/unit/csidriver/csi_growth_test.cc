@@ -223,6 +223,20 @@ TEST_F(CsiGrowthTest, AnXfsGrowsInUseByThePathWhereItIsPublishedOrStaged) {
   EXPECT_EQ(PublishIt(id, Mount("xfs")), StatusCode::OK) << message_;
 }
 
+// An agent that is killed amid the growth leaves it open. A kubelet publishes the volume again
+// before it asks for the growth again, and was refused for ever: "not staged wholly".
+TEST_F(CsiGrowthTest, AVolumeWhoseGrowthWasCutOffWasNotPublishedAnyMore) {
+  const std::string id = CreateXfs();
+  ASSERT_EQ(StageIt(id, Mount("xfs")), StatusCode::OK) << message_;
+  ASSERT_EQ(Expand(id, 2 * kXfsBytes), StatusCode::OK) << message_;
+  node_.FailNext("GrowFilesystem", Error::MaybeApplied(Code::kUnavailable, "the worker is gone"));
+  EXPECT_NE(NodeExpandIt(id, kStagedAt, 2 * kXfsBytes), StatusCode::OK);
+  EXPECT_EQ(PublishIt(id, Mount("xfs")), StatusCode::OK) << message_;
+  EXPECT_EQ(NodeExpandIt(id, kPublishedAt, 2 * kXfsBytes), StatusCode::OK) << message_;
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+}
+
 TEST_F(CsiGrowthTest, ABlockVolumeGrowsAsADevice) {
   const std::string id = CreateBlock();
   ASSERT_EQ(StageIt(id, Block()), StatusCode::OK) << message_;
