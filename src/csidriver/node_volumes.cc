@@ -238,8 +238,9 @@ bool IsWhollyThere(const OperationParts& parts, const PublishNodeVolume& publish
 Result<VolumeSpec> FindGrowable(const OperationParts& parts, const std::string& id) {
   const std::optional<DeviceRecord> record = parts.devices.Find(DeviceOf(id));
   const std::optional<NodePlace> staged = record ? NodePlaceOf(*record) : std::nullopt;
-  if (!staged || !IsThere(*record, *staged))
+  if (!staged || !IsThere(*record, *staged)) {
     return Refusal("volume " + id + " is not staged on this node, or not wholly");
+  }
   std::optional<VolumeSpec> spec = ReadRecordedVolume(record->volume_json);
   if (!spec) return Refusal("nobody knows how volume " + id + " is staged: stage it again");
   if (!staged->is_block && IsReadOnlyPoolVolume(*spec)) {

@@ -321,6 +321,31 @@ TEST_F(PoolVolumesTest, AVolumeIsOpenedAndClosed) {
   EXPECT_TRUE(volumes().Open(made.id, /*read_only=*/true, {}).ok());
 }
 
+// What was missing for a moment counted as deleted: the row went, and the files stayed without one,
+// so that no volume could be made on the node any more.
+TEST_F(PoolVolumesTest, AVolumeThatWasDeletedWhileItsPoolWasAwayForAMomentLeftItsFiles) {
+  const PoolVolumeRecord made = Make(Wish("pvc-1"));
+  const std::string directory = kPoolPath + "/volumes/" + made.id;
+  bool is_away = false;
+  world_.kernel.SetCallHook([&](const AnyRequest& request) {
+    const std::string name = std::visit([](const auto& one) { return one.kName; }, request);
+    if (name == "Stat" && !is_away) {  // the first of RemoveSkeleton
+      is_away = true;
+      world_.kernel.Rename(directory, "away");
+    } else if (name == "IdentifyStorage" && is_away) {
+      world_.kernel.Rename(kPoolPath + "/volumes/away", made.id);
+      world_.kernel.SetCallHook({});
+    }
+  });
+  const Error first = Failure(volumes().Delete(made.id, false, {}));
+  EXPECT_EQ(first.code(), Code::kUnavailable) << first.ToString();
+  EXPECT_TRUE(first.maybe_applied());
+  EXPECT_EQ(Must(volumes().Find(made.id)).state, PoolVolumeState::kDeleting);
+  EXPECT_TRUE(volumes().Delete(made.id, false, {}).ok());
+  EXPECT_FALSE(world_.kernel.Exists(directory));
+  EXPECT_FALSE(volumes().Find(made.id).ok());
+}
+
 // Whoever reads a backup from it by a bind would have it as long as the bind is there.
 TEST_F(PoolVolumesTest, AnImageThatWasBoundSomewhereWasDeleted) {
   const PoolVolumeRecord made = Make(Wish("pvc-1"));
