@@ -2,29 +2,34 @@
 
 #include <utility>
 
-namespace volumed {
+#include "os/device_keeper.h"
 
-// The descriptors that are given up are closed after the lock is released, because closing a device
-// may take long.
+namespace volumed {
 
 void DevicePins::Keep(const UniqueVolumeName& volume, DevicePin pin) {
   const MutexLock lock(mu_);
   pins_[volume].swap(pin);
 }
 
-bool DevicePins::Release(const UniqueVolumeName& volume) {
+bool DevicePins::Release(const UniqueVolumeName& volume, Duration patience) {
   DevicePin given_up;
+  {
+    const MutexLock lock(mu_);
+    const auto found = pins_.find(volume);
+    if (found == pins_.end()) return true;
+    given_up = found->second;
+  }
+  if (!LetDeviceGo(*given_up, patience)) return false;
   const MutexLock lock(mu_);
   const auto found = pins_.find(volume);
-  if (found == pins_.end()) return false;
-  given_up = std::move(found->second);
-  pins_.erase(found);
+  if (found != pins_.end() && found->second == given_up) pins_.erase(found);
   return true;
 }
 
 bool DevicePins::Has(const UniqueVolumeName& volume) const {
   const MutexLock lock(mu_);
-  return pins_.contains(volume);
+  const auto found = pins_.find(volume);
+  return found != pins_.end() && IsDeviceKept(*found->second);
 }
 
 size_t DevicePins::size() const {

@@ -1,5 +1,6 @@
 #include "operation/map_device_operations.h"
 
+#include <chrono>
 #include <memory>
 #include <string>
 #include <utility>
@@ -29,6 +30,8 @@ namespace {
 using Failure = std::optional<OperationFailure>;
 
 constexpr uint32_t kMapDirectoryMode = 0750;
+// What is to be written was written before.
+constexpr std::chrono::seconds kCloses{2};
 
 // ---- set-up -------------------------------------------------------------------------------------
 
@@ -128,8 +131,7 @@ Result<Done> FlushMappedDevice(const OperationParts& parts, const DeviceRecord& 
 // The last to close a device waits until what was written is on it: a worker waits for that first.
 Status ReleaseDevice(const OperationParts& parts, const DeviceRecord& facts,
                      const CallOptions& call) {
-  if (!parts.pins->Has(facts.key)) return OkStatus();
-  if (facts.mapped) {
+  if (facts.mapped && parts.pins->Has(facts.key)) {
     const Result<Done> flushed = FlushMappedDevice(parts, facts, call);
     if (!flushed.ok() && MayStillAnswer(flushed.error())) return flushed.error();
     if (!flushed.ok()) {
@@ -137,8 +139,9 @@ Status ReleaseDevice(const OperationParts& parts, const DeviceRecord& facts,
                            {{"volume", facts.key}, {"error", flushed.error()}});
     }
   }
-  parts.pins->Release(facts.key);
-  return OkStatus();
+  if (parts.pins->Release(facts.key, kCloses)) return OkStatus();
+  return Error::NotApplied(Code::kUnavailable, "the device of volume " + facts.key.str() +
+                                                   " is not closed yet: its disk does not answer");
 }
 
 Status CheckNobodyHasTheDevice(const OperationParts& parts, const DeviceRecord& device,

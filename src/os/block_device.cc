@@ -19,6 +19,7 @@
 #include <utility>
 
 #include "base/strings.h"
+#include "os/device_keeper.h"
 #include "os/safe_open.h"
 #include "os/sysfs.h"
 
@@ -325,7 +326,8 @@ Result<IdentifiedDevice> DoIdentifyDevice(const IdentifyDevice& request) {
   if (request.pin) {
     // It is open already, so the number is the same device's still.
     ASSIGN_OR_RETURN(Descriptor held, OpenForLong(node.get(), shown));
-    answer.pin = std::make_shared<const Descriptor>(std::move(held));
+    ASSIGN_OR_RETURN(Descriptor keeper, KeepDeviceOpen(std::move(held)));
+    answer.pin = std::make_shared<const Descriptor>(std::move(keeper));
   }
   return answer;
 }

@@ -287,9 +287,10 @@ struct CheckDeviceUse {
   }
 };
 
-// An open descriptor of a block device. As long as somebody has it, the kernel gives the device's
-// number to no other device, and a loop device keeps its file. It is open for reading alone and
-// claims nothing: whoever writes to the device, formats it or takes it for himself may do so.
+// The socket of a process that keeps a block device open (os/device_keeper.h). As long as somebody
+// has it, the kernel gives the device's number to no other device, and a loop device keeps its
+// file. It is open for reading alone and claims nothing: whoever writes to the device, formats it
+// or takes it for himself may do so.
 using DevicePin = std::shared_ptr<const Descriptor>;
 
 // Which device a path led to when it was opened.

@@ -74,6 +74,24 @@ TEST_F(OwnVolumesTest, ABlockVolumeLivesOverAKillBetweenAnyTwoCalls) {
   ASSERT_NO_FATAL_FAILURE(Live(/*is_block=*/true));
 }
 
+// It was the last to have the device open, so that it did not end while the disk did not answer, and
+// no other daemon could start.
+TEST_F(OwnVolumesTest, TheDaemonHadTheDeviceOfABlockVolumeOpenItself) {
+  ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
+  const std::string id = Create("a volume", /*is_block=*/true);
+  ASSERT_EQ(Stage(id, true), "");
+  ASSERT_EQ(Publish(id, true), "");
+  for (const auto& open : fs::directory_iterator("/proc/" + std::to_string(agent_pid()) + "/fd")) {
+    EXPECT_FALSE(fs::is_block_file(open.path())) << open.path();
+  }
+  // Its keeper has it.
+  ASSERT_EQ(Loops().size(), 1u);
+  ASSERT_EQ(RunCommand({"losetup", "-d", Loops()[0]}).exit_status, 0);
+  ASSERT_EQ(Loops().size(), 1u);
+  ASSERT_NO_FATAL_FAILURE(KillAgent());
+  EXPECT_TRUE(Eventually(kPatience, [this] { return Loops().empty(); }));
+}
+
 // The same call to the next daemon goes on with what the killed one had begun.
 TEST_F(OwnVolumesTest, AKillAmidACallIsMendedByTheSameCall) {
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());

@@ -4,25 +4,34 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <thread>
 #include <vector>
 
+#include "integration/hangfs/hangfs_mount.h"
 #include "integration/loop_device.h"
 #include "integration/mount_namespace_fixture.h"
 #include "integration/partitions.h"
 #include "mounter/host_directory.h"
+#include "os/device_keeper.h"
 #include "os/local_kernel.h"
 #include "os/loop_file.h"
+#include "places.h"
 
 namespace volumed {
 namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
 
 constexpr int64_t kDiskBytes = int64_t{160} << 20;
 
@@ -64,6 +73,20 @@ class StorageIdentityTest : public MountNamespaceTest {
     const StorageIdentity two = Identify(b);
     EXPECT_EQ(Overlap(one, two), Overlap(two, one));
     return Overlap(one, two);
+  }
+  // By any process, under whatever name.
+  static bool IsOpen(const std::string& device) {
+    struct stat own {};
+    EXPECT_EQ(::stat(device.c_str(), &own), 0);
+    for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+      std::error_code error;
+      for (const auto& open : std::filesystem::directory_iterator(process.path() / "fd", error)) {
+        struct stat held {};
+        const bool is_there = ::stat(open.path().c_str(), &held) == 0;
+        if (is_there && S_ISBLK(held.st_mode) && held.st_rdev == own.st_rdev) return true;
+      }
+    }
+    return false;
   }
   static bool Run(const std::string& command) {
     return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
@@ -227,12 +250,50 @@ TEST_F(StorageIdentityTest, ADeviceThatIsKeptLetsABindOfItsNodeGo) {
   EXPECT_EQ(kept->path, bound);
   EXPECT_EQ(kept->node, disk.path());
   EXPECT_EQ(::umount2(bound.c_str(), 0), 0) << std::strerror(errno);
-  struct stat held {};
-  struct stat own {};
-  ASSERT_EQ(::fstat(kept->pin->get(), &held), 0);
-  ASSERT_EQ(::stat(disk.path().c_str(), &own), 0);
-  EXPECT_TRUE(S_ISBLK(held.st_mode));
-  EXPECT_EQ(held.st_rdev, own.st_rdev);
+  EXPECT_TRUE(IsOpen(disk.path()));
+  EXPECT_TRUE(LetDeviceGo(*kept->pin, seconds(10)));
+  EXPECT_FALSE(IsOpen(disk.path()));
+}
+
+// An agent that was ended then did not end: no other one could start.
+TEST_F(StorageIdentityTest, WhoKeptADeviceWaitedForADiskThatDidNotAnswer) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes / 16));
+  ASSERT_EQ(::mkdir(Path("hung").c_str(), 0755), 0);
+  HangfsMount hangfs(HangfsPath(), Path("hung"), Path("control"), Path("image"));
+  if (!hangfs.mounted()) GTEST_SKIP() << "skipped: needs /dev/fuse";
+  const LoopDevice disk(Path("hung/image"));
+  ASSERT_TRUE(disk.valid());
+  auto kept = kernel_->Call(IdentifyDevice{HostPath(disk.path()), true}, {});
+  ASSERT_TRUE(kept.ok()) << kept.error().ToString();
+  {
+    const Descriptor device(::open(disk.path().c_str(), O_WRONLY | O_CLOEXEC));
+    const std::string data(1 << 20, 'x');
+    ASSERT_EQ(::pwrite(device.get(), data.data(), data.size(), 0), ssize_t{1} << 20);
+    hangfs.Hang();
+  }
+  EXPECT_TRUE(IsDeviceKept(*kept->pin));
+  EXPECT_FALSE(LetDeviceGo(*kept->pin, milliseconds(100)));
+  EXPECT_FALSE(LetDeviceGo(*kept->pin, milliseconds(0))) << "asked again";
+  hangfs.Heal();
+  EXPECT_TRUE(LetDeviceGo(*kept->pin, seconds(10)));
+  EXPECT_FALSE(IsDeviceKept(*kept->pin));
+}
+
+// Or was killed itself: the device is let go, and what it was kept for is seen to be missing.
+TEST_F(StorageIdentityTest, ADeviceIsKeptForAsLongAsSomebodyHasTheSocketOfItsKeeper) {
+  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
+  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes / 16));
+  const LoopDevice disk(Path("image"));
+  ASSERT_TRUE(disk.valid());
+  auto kept = kernel_->Call(IdentifyDevice{HostPath(disk.path()), true}, {});
+  ASSERT_TRUE(kept.ok()) << kept.error().ToString();
+  EXPECT_TRUE(IsOpen(disk.path()));
+  kept->pin.reset();
+  for (int i = 0; i < 2000 && IsOpen(disk.path()); ++i) {
+    std::this_thread::sleep_for(milliseconds(5));
+  }
+  EXPECT_FALSE(IsOpen(disk.path()));
 }
 
 TEST_F(StorageIdentityTest, TwoLoopDevicesOnOneFileAreOneStorage) {

@@ -6,6 +6,7 @@ namespace volumed {
 namespace {
 
 const UniqueVolumeName kVolume("kubernetes.io/local-volume/disk");
+constexpr Duration kAtOnce = Duration::zero();
 const UniqueVolumeName kOther("kubernetes.io/local-volume/other");
 
 TEST(DevicePinsTest, ADeviceIsHeldUntilItIsReleased) {
@@ -16,9 +17,9 @@ TEST(DevicePinsTest, ADeviceIsHeldUntilItIsReleased) {
   EXPECT_TRUE(pins.Has(kVolume));
   EXPECT_FALSE(pins.Has(kOther));
   EXPECT_FALSE(watched.expired());
-  EXPECT_TRUE(pins.Release(kVolume));
+  EXPECT_TRUE(pins.Release(kVolume, kAtOnce));
   EXPECT_TRUE(watched.expired());
-  EXPECT_FALSE(pins.Release(kVolume));
+  EXPECT_TRUE(pins.Release(kVolume, kAtOnce));
   EXPECT_EQ(pins.size(), 0u);
 }
 
