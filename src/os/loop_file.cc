@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <chrono>
 #include <climits>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <string_view>
@@ -24,11 +25,13 @@
 #include "os/mount_table.h"
 #include "os/place_names.h"
 #include "os/safe_open.h"
+#include "os/sysfs.h"
 
 namespace volumed {
 namespace {
 
 constexpr char kPartitions[] = "/proc/partitions";
+constexpr uint64_t kSectorBytes = 512;  // of sysfs
 constexpr auto kServedLately = std::chrono::seconds(1);
 // Appended by the kernel once the file has lost its name.
 constexpr std::string_view kDeletedFile = " (deleted)";
@@ -141,6 +144,24 @@ bool FileOfLoops::IsShownAs(const LoopBacking& backing) const {
   return has_directory && path_.ends_with(backing.file);
 }
 
+std::optional<MountEntry> FileOfLoops::MountAround(const std::string& path) {
+  std::vector<MountEntry> around;
+  std::ranges::copy_if(MountsOfNode().all, std::back_inserter(around),
+                       [&path](const auto& mount) { return IsAtOrBelow(path, mount.mount_point); });
+  const MountEntry* const closest = ClosestMount(around);
+  if (closest == nullptr || closest->mount_point == "/") return std::nullopt;
+  return *closest;
+}
+
+bool FileOfLoops::HasNamesOf(const LoopBacking& backing) const {
+  const std::filesystem::path shown(backing.file);
+  const std::filesystem::path own(path_);
+  if (!shown.has_filename()) return true;
+  if (shown.filename() != own.filename()) return false;
+  const std::filesystem::path directory = shown.parent_path().filename();
+  return directory.empty() || directory == own.parent_path().filename();
+}
+
 bool FileOfLoops::CanBe(const LoopBacking& backing) {
   if (backing.file.empty()) return false;
   if (IsShownAs(backing)) return true;
@@ -150,18 +171,26 @@ bool FileOfLoops::CanBe(const LoopBacking& backing) {
   // Most nodes have few mounts of servers and many others. To ask one too many costs a second.
   if (std::ranges::none_of(ServedLately(), is_around)) return true;
   if (std::ranges::none_of(MountsOfNode().served, is_around)) return true;
-  std::vector<MountEntry> around;
-  std::ranges::copy_if(MountsOfNode().all, std::back_inserter(around), is_around);
-  const MountEntry* const closest = ClosestMount(around);
-  // All paths lie on the root, and those that are none, too.
-  if (closest == nullptr || closest->mount_point == "/" || !IsServed(*closest)) return true;
-  return DeviceOf(*closest) == own_.device;
+  const std::optional<MountEntry> closest = MountAround(backing.file);
+  return !closest || !IsServed(*closest) || DeviceOf(*closest) == own_.device;
 }
 
-bool FileOfLoops::Answers() const {
+bool FileOfLoops::IsOfAnother(const std::string& name, const LoopBacking& backing) {
+  if (HasNamesOf(backing)) return false;
+  const std::optional<uint64_t> own_bytes = SizeIfAnswers();
+  if (!own_bytes) return false;
+  const std::optional<MountEntry> closest = MountAround(backing.file);
+  if (closest && DeviceOf(*closest) != own_.device) return true;
+  const auto sectors = ParseUint64(ReadAttribute(SysfsOfLoop(name) + "/size").value_or(""));
+  return sectors && *sectors != *own_bytes / kSectorBytes;
+}
+
+std::optional<uint64_t> FileOfLoops::SizeIfAnswers() const {
   struct statx info = {};
-  return file_.valid() && ::statx(file_.get(), "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC,
-                                  STATX_BASIC_STATS, &info) == 0;
+  constexpr int kFlags = AT_EMPTY_PATH | AT_STATX_FORCE_SYNC;
+  const bool answers =
+      file_.valid() && ::statx(file_.get(), "", kFlags, STATX_BASIC_STATS, &info) == 0;
+  return answers ? std::optional<uint64_t>(info.stx_size) : std::nullopt;
 }
 
 bool FileOfLoops::IsOfServer() {
@@ -182,7 +211,7 @@ Result<bool> FileOfLoops::MayBeOn(const std::string& name, const LoopBacking& ba
   if (!CanBe(backing)) return false;
   ASSIGN_OR_RETURN(LoopAnswer answer, asker_->Ask(name));
   const bool has_no_answer = answer.kind == Kind::kFailed || answer.kind == Kind::kSilent;
-  if (has_no_answer && !IsShownAs(backing) && Answers()) {
+  if (has_no_answer && !IsShownAs(backing) && SizeIfAnswers()) {
     // The kernel has asked the file of the loop device; if it were this one, it would have answered
     // by now. But a server may answer the one question and have lost the other.
     ASSIGN_OR_RETURN(answer, asker_->Ask(name));
@@ -200,6 +229,8 @@ Result<bool> FileOfLoops::MayBeOn(const std::string& name, const LoopBacking& ba
       return Error::FromErrno(answer.error, what, Outcome::kNotApplied);
     case Kind::kBusy:
       if (IsShownAs(backing)) return true;
+      // Whoever changes it may wait for its file, and for ever.
+      if (IsOfAnother(name, backing)) return false;
       return Error::NotApplied(Code::kUnavailable,
                                what + ": somebody changes it, and it may have this file");
     case Kind::kSilent:

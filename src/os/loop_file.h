@@ -7,6 +7,7 @@
 #include <linux/loop.h>
 #include <sys/types.h>
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,7 +55,8 @@ class FileOfLoops {
   // Whether the loop device of this name may have the file by what it says itself. Nobody asks
   // those whose file is a server's that is not this file's own. One whose filesystem has failed or
   // does not answer has another one, as long as this file answers and is not shown there: else a
-  // disk of somebody else would stop each attachment. True also if it cannot be opened. To be
+  // disk of somebody else would stop each attachment. So has one that somebody changes for long, if
+  // what is shown of it speaks for that, too. True also if it cannot be opened. To be
   // called before it is opened, which may hang as well. Costs one small read for a loop device that
   // was asked before. Blocks: for a second for one that does not answer (LoopAsker), and as this
   // file does. Errors, not applied: errno of asking, with `what`; Unavailable if one that may have
@@ -75,8 +77,14 @@ class FileOfLoops {
   // alone says nothing, as each volume's file has the same: the directory, which is the volume's,
   // has to be in it.
   bool IsShownAs(const LoopBacking& backing) const;
-  // Asks for what nobody has in memory.
-  bool Answers() const;
+  // Whether what is shown has the last two names of the file's path, which stay the same wherever
+  // its filesystem is mounted; one with fewer names may have lost them.
+  bool HasNamesOf(const LoopBacking& backing) const;
+  // Of a loop device that nobody can ask, as somebody changes it: whether what is shown speaks for
+  // another file. Blocks: as this file does.
+  bool IsOfAnother(const std::string& name, const LoopBacking& backing);
+  // The file's size, for which what nobody has in memory is asked for; nothing if that fails.
+  std::optional<uint64_t> SizeIfAnswers() const;
   bool IsOfServer();
   // The node's mounts, read once they are needed, and those of them that servers answer.
   struct Mounts {
@@ -84,6 +92,9 @@ class FileOfLoops {
     std::vector<MountEntry> served;
   };
   const Mounts& MountsOfNode();
+  // The mount that the path lies on, as the agent sees it; nothing if that is the root, as all
+  // paths lie on that, and those that are none, too.
+  std::optional<MountEntry> MountAround(const std::string& path);
 
   LoopFile own_;
   std::string path_;

@@ -281,5 +281,26 @@ TEST_F(OtherLoopsTest, ALoopDeviceThatSomebodyChangesIsNotTakenForOneThatIsSilen
   ASSERT_NO_FATAL_FAILURE(ExpectIsTheFiles(loop));
 }
 
+// Whoever changes a loop device may wait for its disk, as volumed itself does that sets direct I/O:
+// each attachment of the node waited with it.
+TEST_F(OtherLoopsTest, ALoopDeviceOfADiskThatHangsStoppedEachAttachmentAsSomebodyChangedIt) {
+  const LoopDevice disk(Image("other-disk"));
+  ASSERT_TRUE(disk.valid());
+  Mkfs("xfs", disk.path());
+  ASSERT_EQ(::mount(disk.path().c_str(), Path("mnt2").c_str(), "xfs", 0, nullptr), 0);
+  ASSERT_EQ(::mkdir(Path("mnt2/volume-2").c_str(), 0755), 0);
+  {
+    const LoopDevice others(Image("mnt2/volume-2/image"));
+    ASSERT_TRUE(others.valid());
+    const Descriptor mounted(::open(Path("mnt2").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_EQ(::ioctl(mounted.get(), FIFREEZE, 0), 0);
+    const LockedLoop locked(others.path());
+    AttachListAndDetach();
+    ASSERT_EQ(::ioctl(mounted.get(), FITHAW, 0), 0);
+    if (!locked.is_locked()) GTEST_SKIP() << "skipped: needs the stacks of processes";
+  }
+  EXPECT_EQ(::umount2(Path("mnt2").c_str(), MNT_DETACH), 0);
+}
+
 }  // namespace
 }  // namespace volumed
