@@ -94,7 +94,7 @@ std::optional<NodePlace> NodePlaceOf(const DeviceRecord& staged) {
   return NodePlace{.place = *place,
                    .is_staging = true,
                    .is_block = staged.is_block,
-                   .is_finished = staged.state == VolumeState::kDeviceMounted && !staged.uncertain,
+                   .is_finished = HasDeviceSetUp(staged),
                    .fault_domain = staged.fault_domain};
 }
 

@@ -139,12 +139,6 @@ bool IsBlock(const PublishNodeVolume& publish) {
   return publish.request.wanted.capability.is_block;
 }
 
-// One whose growth has an open outcome stays mounted. Its growth is tried again, but a kubelet
-// publishes the volume before that.
-bool IsThere(const DeviceRecord& record, const NodePlace& staged) {
-  return staged.is_finished || record.state == VolumeState::kExpanding;
-}
-
 Status CheckStagedFor(const OperationParts& parts, const PublishNodeVolume& publish) {
   const std::optional<DeviceRecord> record = parts.devices.Find(DeviceOf(publish.request.id));
   const std::optional<NodePlace> staged = record ? NodePlaceOf(*record) : std::nullopt;
@@ -153,7 +147,7 @@ Status CheckStagedFor(const OperationParts& parts, const PublishNodeVolume& publ
     return Refusal("volume " + publish.request.id + " is staged at " + Shown(staged->place) +
                    ", and not at " + Shown(publish.request.staging));
   }
-  if (!IsThere(*record, *staged)) {
+  if (!staged->is_finished) {
     return Refusal("volume " + publish.request.id +
                    " is not staged wholly: stage it again, or unstage it");
   }
@@ -238,7 +232,7 @@ bool IsWhollyThere(const OperationParts& parts, const PublishNodeVolume& publish
 Result<VolumeSpec> FindGrowable(const OperationParts& parts, const std::string& id) {
   const std::optional<DeviceRecord> record = parts.devices.Find(DeviceOf(id));
   const std::optional<NodePlace> staged = record ? NodePlaceOf(*record) : std::nullopt;
-  if (!staged || !IsThere(*record, *staged)) {
+  if (!staged || !staged->is_finished) {
     return Refusal("volume " + id + " is not staged on this node, or not wholly");
   }
   std::optional<VolumeSpec> spec = ReadRecordedVolume(record->volume_json);

@@ -14,6 +14,11 @@ Error NotInCall(const DeviceRecord& record) {
                                ": no call is made that could find out more of it");
 }
 
+// As HasDeviceSetUp, whatever is certain of it: whoever asks has looked at that.
+bool IsSetUp(VolumeState state) {
+  return state == VolumeState::kDeviceMounted || state == VolumeState::kExpanding;
+}
+
 Error NotSetUp(const UniqueVolumeName& device, VolumeState state) {
   return Error::NotApplied(Code::kFailedPrecondition,
                            "volume " + device.str() + " is " + std::string(VolumeStateName(state)) +
@@ -67,9 +72,7 @@ std::optional<UniqueVolumeName> DeviceRecordKeeper::FindOtherMapped(
   for (const UniqueVolumeName& key : KeysOf(MappedTrait(device_major, device_minor))) {
     const Entry& entry = entries_.at(key);
     const DeviceRecord& record = entry.record;
-    const bool is_set_up = record.state == VolumeState::kDeviceMounted ||
-                           record.state == VolumeState::kExpanding ||
-                           record.state == VolumeState::kUnmountingDevice;
+    const bool is_set_up = IsSetUp(record.state) || record.state == VolumeState::kUnmountingDevice;
     const bool is_of_now = is_set_up && record.mapped->boot_id == record.boot_id;
     if (!entry.gone && key != but && is_of_now) return key;
   }
@@ -154,7 +157,7 @@ Status DeviceRecordKeeper::TakeOnlyPod(const UniqueVolumeName& device, const Pod
     const MutexLock lock(mu_);
     const auto found = entries_.find(device);
     const bool is_known = found != entries_.end() && !found->second.gone;
-    if (!is_known || found->second.record.state != VolumeState::kDeviceMounted) {
+    if (!is_known || !IsSetUp(found->second.record.state)) {
       return NotSetUp(device, is_known ? found->second.record.state : VolumeState::kDetached);
     }
     next = found->second;
@@ -234,7 +237,7 @@ Status DeviceRecordKeeper::SetFormat(const UniqueVolumeName& device,
 
 Status DeviceRecordKeeper::SetMapped(const UniqueVolumeName& device, MappedDeviceRecord mapped) {
   Entry next = EntryOf(device);
-  if (next.record.state != VolumeState::kDeviceMounted) return NotSetUp(device, next.record.state);
+  if (!IsSetUp(next.record.state)) return NotSetUp(device, next.record.state);
   mapped.boot_id = next.record.boot_id;
   mapped.device.uuid.clear();
   if (next.record.mapped == mapped) return OkStatus();

@@ -43,7 +43,10 @@ Status CheckShowsDevice(Kernel& kernel, const SafePath& place, const SafePath& d
   if (PartAt(*there, place.Display()) == PartAt(*mounted, device.Display())) return OkStatus();
   return Error::NotApplied(Code::kFailedPrecondition,
                            "a " + there->fs_type + " is mounted at " + place.Display() +
-                               ", and not the volume that is mounted at " + device.Display());
+                               ", and a " + mounted->fs_type + " that it is no part of at " +
+                               device.Display() +
+                               ", where the volume is staged: one of the two is not the volume's, "
+                               "and whoever mounted it has to unmount it");
 }
 
 // A bind of the volume in itself would be a part of what it shows, and its mount would go away with

@@ -68,10 +68,7 @@ Status CheckDevice(const DeviceRecordKeeper& devices, const MountRequest& reques
   const UniqueVolumeName device = request.device();
   if (device.empty()) return OkStatus();
   const std::optional<DeviceRecord> record = devices.Find(device);
-  const bool is_set_up =
-      record && record->state == VolumeState::kDeviceMounted && !record->uncertain;
-  // One whose growth has an open outcome stays mounted.
-  if (is_set_up || (record && record->state == VolumeState::kExpanding)) {
+  if (record && HasDeviceSetUp(*record)) {
     // Another PersistentVolume of the same storage may have it, with another mode or name; and
     // nobody has a device that is at its place for somebody else: a CO's is not a pod's.
     const bool is_as_wanted =

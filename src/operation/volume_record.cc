@@ -232,6 +232,11 @@ bool IsGone(const DeviceRecord& record) {
   return record.state == RestingState(record.attachable) && !record.uncertain;
 }
 
+bool HasDeviceSetUp(const DeviceRecord& record) {
+  const bool is_set_up = record.state == VolumeState::kDeviceMounted && !record.uncertain;
+  return is_set_up || record.state == VolumeState::kExpanding;
+}
+
 bool OutlivesDevice(const DeviceRecord& record) {
   return record.format.has_value() || !record.only_pod.empty();
 }

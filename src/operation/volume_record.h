@@ -316,6 +316,9 @@ struct DeviceRecord {
 
 // Whether the volume has nothing on the node.
 bool IsGone(const DeviceRecord& record);
+// Whether its device is mounted, or set up, for certain. A growth that was cut off leaves it so; it
+// is tried again, but a kubelet publishes the volume before that.
+bool HasDeviceSetUp(const DeviceRecord& record);
 // Whether the row stays then, for what it says of a filesystem, or of the pod that alone may have
 // the volume.
 bool OutlivesDevice(const DeviceRecord& record);

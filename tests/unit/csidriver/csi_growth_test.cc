@@ -237,6 +237,33 @@ TEST_F(CsiGrowthTest, AVolumeWhoseGrowthWasCutOffWasNotPublishedAnyMore) {
   EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
 }
 
+// So was a block volume, and one for a single writer, after the mend of that.
+TEST_F(CsiGrowthTest, ABlockVolumeWhoseGrowthWasCutOffWasNotPublishedAnyMore) {
+  const std::string id = CreateBlock();
+  ASSERT_EQ(StageIt(id, Block()), StatusCode::OK) << message_;
+  ASSERT_EQ(Expand(id, 32 * kMiB), StatusCode::OK) << message_;
+  node_.FailNext("ProbeDevice", Error::MaybeApplied(Code::kUnavailable, "the worker is gone"));
+  EXPECT_NE(NodeExpandIt(id, kStagedAt, 32 * kMiB), StatusCode::OK);
+  EXPECT_EQ(PublishIt(id, Block()), StatusCode::OK) << message_;
+  EXPECT_EQ(NodeExpandIt(id, kPublishedAt, 32 * kMiB), StatusCode::OK) << message_;
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+}
+
+TEST_F(CsiGrowthTest, AVolumeOfOneWriterWhoseGrowthWasCutOffWasNotPublishedAnyMore) {
+  const std::string id = CreateXfs();
+  Capability one = Mount("xfs");
+  one.mutable_access_mode()->set_mode(
+      ::csi::v1::VolumeCapability::AccessMode::SINGLE_NODE_SINGLE_WRITER);
+  ASSERT_EQ(StageIt(id, one), StatusCode::OK) << message_;
+  ASSERT_EQ(Expand(id, 2 * kXfsBytes), StatusCode::OK) << message_;
+  node_.FailNext("GrowFilesystem", Error::MaybeApplied(Code::kUnavailable, "the worker is gone"));
+  EXPECT_NE(NodeExpandIt(id, kStagedAt, 2 * kXfsBytes), StatusCode::OK);
+  EXPECT_EQ(PublishIt(id, one), StatusCode::OK) << message_;
+  EXPECT_EQ(UnpublishIt(id), StatusCode::OK) << message_;
+  EXPECT_EQ(UnstageIt(id), StatusCode::OK) << message_;
+}
+
 TEST_F(CsiGrowthTest, ABlockVolumeGrowsAsADevice) {
   const std::string id = CreateBlock();
   ASSERT_EQ(StageIt(id, Block()), StatusCode::OK) << message_;
