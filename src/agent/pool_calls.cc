@@ -110,7 +110,7 @@ void HandleDeletePoolVolume(const DeletePoolVolumeCall& call) {
       return call.Finish(Error::NotApplied(Code::kUnavailable, "this agent has no pools"));
     }
     const std::string& id = call.request.id();
-    const Status free = CheckPoolVolumeIsFree(call.backend, id);
+    const Status free = CheckPoolVolumeIsFree(call.backend, id, call.request.abandoned());
     if (!free.ok()) return call.Finish(free);
     SnapshotBackend& snapshots = *call.backend.snapshots;
     DeletePoolVolume operation(snapshots.pools, id);

@@ -9,6 +9,7 @@
 #include "agent/control_backend.h"
 #include "agent/snapshot_backend.h"
 #include "base/strings.h"
+#include "csidriver/csi_volume_wish.h"
 #include "operation/volume_state.h"
 #include "pool/pool_id.h"
 #include "pool/pool_operations.h"
@@ -125,12 +126,16 @@ PoolVolumeHolding PoolVolumeHolders::Of(const PoolVolumeRecord& volume) const {
   return holding;
 }
 
-Status CheckPoolVolumeIsFree(const ControlBackend& backend, const std::string& id) {
+Status CheckPoolVolumeIsFree(const ControlBackend& backend, const std::string& id, bool abandoned) {
   const std::string why = backend.manager.WhyUnseen();
   if (!why.empty()) return Error::NotApplied(Code::kUnavailable, why);
   ASSIGN_OR_RETURN(const PoolVolumeRecord volume, backend.snapshots->pools.volumes.Find(id));
   RETURN_IF_ERROR(CheckNotInline(volume));
   const PoolVolumeHolding holding = PoolVolumeHolders(backend).Of(volume);
+  // Nobody was ever told the id of one that is still being made.
+  const bool may_be_wanted =
+      IsPoolNameOfCsi(volume.name) && volume.state != PoolVolumeState::kMaking;
+  if (holding.had_by.empty() && may_be_wanted && !abandoned) return MayBeWanted("volume", id);
   if (holding.had_by.empty()) return OkStatus();
   std::string text =
       "volume " + id + " is not deleted, as these have it: " + Join(holding.had_by, ", ");

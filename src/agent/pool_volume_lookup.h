@@ -51,8 +51,9 @@ class PoolVolumeHolders {
 
 // Whether a person may delete the volume, by the objects and the rows of this node; the rest is
 // asked with the volume held (DeletePoolVolume). Errors, not applied: Unavailable while an object
-// that nobody has seen yet may name it; NotFound; FailedPrecondition, naming who has it. REQUIRES:
-// as FindPoolVolume().
-Status CheckPoolVolumeIsFree(const ControlBackend& backend, const std::string& id);
+// that nobody has seen yet may name it; NotFound; FailedPrecondition, naming who has it, or if an
+// orchestrator has made it, which alone knows whether anybody wants it, unless it is `abandoned`.
+// REQUIRES: as FindPoolVolume().
+Status CheckPoolVolumeIsFree(const ControlBackend& backend, const std::string& id, bool abandoned);
 
 }  // namespace volumed

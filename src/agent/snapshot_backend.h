@@ -65,10 +65,14 @@ inline constexpr char kByHand[] = "hand:";
 // name, as `snapshot create --name` was given it or as it is shown. Threads: any. Blocks: never.
 Error NoSuchSnapshot(const SnapshotMaker& maker, const std::string& id);
 
+// FailedPrecondition, not applied: an orchestrator has made this `what` ("volume", "snapshot"), and
+// it alone knows whether anybody wants it.
+Error MayBeWanted(const std::string& what, const std::string& id);
+
 // Deletes one for a person, who wants to know when there is none. Threads: the control thread,
-// where `done` is called. Blocks: never. Errors: NotFound, not applied; those of
-// SnapshotObjects::CheckNotHad and of SnapshotEngine::Delete.
-void DeleteSnapshotByHand(const SnapshotBackend& snapshots, const std::string& id,
+// where `done` is called. Blocks: never. Errors: NotFound, not applied; MayBeWanted(), unless it is
+// `abandoned`; those of SnapshotObjects::CheckNotHad and of SnapshotEngine::Delete.
+void DeleteSnapshotByHand(const SnapshotBackend& snapshots, const std::string& id, bool abandoned,
                           const SnapshotEngine::Done& done);
 
 }  // namespace volumed

@@ -75,7 +75,7 @@ Status HandleGetSnapshots(ControlBackend& backend, const v1::GetSnapshotsRequest
 void HandleDeleteSnapshot(const DeleteSnapshotCall& call) {
   call.backend.scheduler.Post([call] {
     if (call.backend.snapshots == nullptr) return call.Finish(NoSnapshots());
-    DeleteSnapshotByHand(*call.backend.snapshots, call.request.id(),
+    DeleteSnapshotByHand(*call.backend.snapshots, call.request.id(), call.request.abandoned(),
                          [call](const Status& done) { call.Finish(done); });
   });
 }

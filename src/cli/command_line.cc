@@ -50,6 +50,12 @@ CLI::Option* AddSeconds(CLI::App& verb, const char* option, double& seconds, con
   return verb.add_option(option, seconds, help)->check(CheckSeconds);
 }
 
+CLI::Option* AddAbandoned(CLI::App& verb, bool& abandoned) {
+  return verb.add_flag("--abandoned", abandoned,
+                       "also what an orchestrator (a Kubernetes cluster) has made through this "
+                       "driver: you have seen there that no object of it has this id any more");
+}
+
 CLI::Option* AddPodPlace(CLI::App& verb, std::string& pod) {
   return verb.add_option("pod", pod, "name or uid")->required()->check(CheckPod)->type_name("POD");
 }

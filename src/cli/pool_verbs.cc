@@ -75,6 +75,7 @@ void DeclarePoolImport(CLI::App& verb, PoolImportWords& words) {
 
 struct PoolDeleteWords {
   std::vector<std::string> ids;
+  bool abandoned = false;
 };
 
 // The exit code is that of the last failure.
@@ -83,6 +84,7 @@ ExitCode RunPoolDelete(const CliContext& context, const PoolDeleteWords& words) 
   for (const std::string& id : words.ids) {
     v1::DeletePoolVolumeRequest request;
     request.set_id(id);
+    request.set_abandoned(words.abandoned);
     v1::DeletePoolVolumeResponse response;
     const ExitCode code = CallAndSay(context, &Stub::DeletePoolVolume, request, &response,
                                      "volume " + id + " deleted");
@@ -127,12 +129,12 @@ void AddPoolVerbs(const Verbs& verbs) {
                             "copying it; a check of its filesystem may need --request-timeout",
                             DeclarePoolImport, RunPoolImport);
   pool.Add<PoolDeleteWords>(
-      "delete",
-      "delete a pool's volume with its data, which nobody has: no PersistentVolume, claim or node",
+      "delete", "delete a pool's volume with its data, which nobody on this node has",
       [](CLI::App& verb, PoolDeleteWords& words) {
         verb.add_option("id", words.ids, "as `get pool-volumes` shows it")
             ->required()
             ->type_name("POOLVOLUME");
+        AddAbandoned(verb, words.abandoned);
       },
       RunPoolDelete);
 }

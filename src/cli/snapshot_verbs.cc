@@ -11,6 +11,7 @@ namespace {
 
 struct SnapshotIdWords {
   std::string id;
+  bool abandoned = false;  // of delete
 };
 struct SnapshotCreateWords {
   std::string volume, name;
@@ -57,6 +58,7 @@ ExitCode RunSnapshotGet(const CliContext& context, const SnapshotGetWords& words
 ExitCode RunSnapshotDelete(const CliContext& context, const SnapshotIdWords& words) {
   v1::DeleteSnapshotRequest request;
   request.set_id(words.id);
+  request.set_abandoned(words.abandoned);
   v1::DeleteSnapshotResponse response;
   return CallAndSay(context, &Stub::DeleteSnapshot, request, &response,
                     "snapshot " + words.id + " deleted");
@@ -162,7 +164,10 @@ void AddSnapshotVerbs(const Verbs& verbs) {
       RunSnapshotGet);
   snapshot.Add<SnapshotIdWords>(
       "delete", "delete one with its data",
-      [](CLI::App& verb, SnapshotIdWords& words) { DeclareSnapshotId(verb, words.id); },
+      [](CLI::App& verb, SnapshotIdWords& words) {
+        DeclareSnapshotId(verb, words.id);
+        AddAbandoned(verb, words.abandoned);
+      },
       RunSnapshotDelete);
   snapshot.Add<SnapshotIdWords>(
       "cancel", "end what is being made or copied; without effect on one that is ready",

@@ -99,6 +99,9 @@ CLI::Option* AddPodPlace(CLI::App& verb, std::string& pod);
 // else is given is refused, also what is no number ("nan").
 CLI::Option* AddSeconds(CLI::App& verb, const char* option, double& seconds, const char* help);
 
+// Adds the flag by which a person deletes what an orchestrator has made, and nobody else knows of.
+CLI::Option* AddAbandoned(CLI::App& verb, bool& abandoned);
+
 // Prints what may come next after `words`, one candidate a line. Returns kExitOk, whatever the
 // agent says. Blocks: for a second at most for each kind of which names are needed.
 ExitCode RunComplete(const CliContext& context, const CLI::App& commands,

@@ -86,6 +86,10 @@ std::string PoolNameOfCsi(const std::string& name) {
   return IsText(name) ? "csi:" + name : "csi#" + Sha256Hex(name);
 }
 
+bool IsPoolNameOfCsi(std::string_view name) {
+  return name.starts_with("csi:") || name.starts_with("csi#");
+}
+
 std::string WhyNotInMode(CsiAccessMode mode, const CsiPlaces& places) {
   if (!IsMultiNodeMode(mode) || places.nodes.size() > 1) return "";
   return "a volume of this driver is on one node alone, and " +

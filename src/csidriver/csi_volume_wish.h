@@ -8,6 +8,7 @@
 
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
@@ -48,6 +49,8 @@ google::protobuf::RepeatedPtrField<::csi::v1::Topology> CsiTopologyOf(const CsiP
 // this node, or of a clone.
 // Source: kubernetes pkg/apis/core/validation (ValidatePersistentVolumeName is a DNS subdomain).
 std::string PoolNameOfCsi(const std::string& name);
+// Whether a CO has given the volume, snapshot or group of this name its name.
+bool IsPoolNameOfCsi(std::string_view name);
 
 // Errors, not applied: InvalidArgument for capabilities and parameters that are not known or do not
 // agree, and for modes of several nodes if there is one node; ResourceExhausted, if a volume cannot

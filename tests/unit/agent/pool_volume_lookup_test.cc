@@ -66,7 +66,9 @@ class PoolVolumeLookupTest : public SnapshotBackendTest {
     EncodePool({*volumes_->pools().front(), 0, 0, seen}, &out);
     return out;
   }
-  Status MayDelete() { return CheckPoolVolumeIsFree(*backend_, volume_.id); }
+  Status MayDelete(bool abandoned = false) {
+    return CheckPoolVolumeIsFree(*backend_, volume_.id, abandoned);
+  }
   std::string Found(const std::string& volume, const std::string& name_space = "") {
     const Result<std::string> found = FindPoolVolume(*backend_, name_space, volume);
     return found.ok() ? *found : found.error().message();
@@ -83,9 +85,35 @@ TEST_F(PoolVolumeLookupTest, AVolumeThatNobodyNamesMayBeDeletedByItsId) {
   Settle();
   EXPECT_TRUE(MayDelete().ok()) << MayDelete().error().message();
   EXPECT_THAT(PoolVolumeHolders(*backend_).Of(volume_).had_by, IsEmpty());
-  const Status unknown = CheckPoolVolumeIsFree(*backend_, "vol-slip");
+  const Status unknown = CheckPoolVolumeIsFree(*backend_, "vol-slip", false);
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(unknown.error().code(), Code::kNotFound);
+}
+
+// A PersistentVolume of a cluster had it, whose pod was away: its data went without a question.
+TEST_F(PoolVolumeLookupTest, AVolumeOfAnOrchestratorWasSaidToBeNobodysAndDeleted) {
+  volume_.name = PoolNameOfCsi("pvc-6f0c");
+  Keep();
+  Deliver("");
+  Settle();
+  const Status wanted = MayDelete();
+  ASSERT_FALSE(wanted.ok());
+  EXPECT_EQ(wanted.error().code(), Code::kFailedPrecondition);
+  EXPECT_THAT(wanted.error().message(), HasSubstr("--abandoned"));
+  EXPECT_TRUE(MayDelete(/*abandoned=*/true).ok());
+  // Its id was never told to anybody.
+  volume_.state = PoolVolumeState::kMaking;
+  Keep();
+  EXPECT_TRUE(MayDelete().ok());
+}
+
+TEST_F(PoolVolumeLookupTest, WhatIsAbandonedByAnOrchestratorMayStillBeANodes) {
+  volume_.name = PoolNameOfCsi("pvc-6f0c");
+  volume_.leases.push_back({.node = "node-2"});
+  Keep();
+  Deliver("");
+  Settle();
+  EXPECT_FALSE(MayDelete(/*abandoned=*/true).ok());
 }
 
 TEST_F(PoolVolumeLookupTest, WhoHasAVolumeKeepsItAndIsNamed) {

@@ -68,7 +68,7 @@ TEST_F(SnapshotStreamTest, OnceNothingGoesOnThereIsNoFurtherAnswer) {
 TEST_F(SnapshotStreamTest, WhatIsNoIdOfASnapshotWasSaidToBeDeleted) {
   const auto deleted = [this](const std::string& id) {
     std::optional<Status> told;
-    DeleteSnapshotByHand(*snapshots_, id, [&told](const Status& done) { told = done; });
+    DeleteSnapshotByHand(*snapshots_, id, false, [&told](const Status& done) { told = done; });
     Settle();
     return told.value();
   };
