@@ -106,7 +106,8 @@ Result<int64_t> FreeBytes(const ControllerParts& shared, const StringMap& parame
   call.deadline =
       Deadline::After(shared.parts.scheduler.clock(), shared.settings.capacity_deadline);
   const Result<PoolAccount> account = shared.volumes().Capacity(parameters, call);
-  if (account.ok()) return account->free_bytes;
+  // A volume has whole blocks: one of just this size is made.
+  if (account.ok()) return account->free_bytes - account->free_bytes % kPoolBlockBytes;
   if (account.error().code() == Code::kNotFound) return 0;
   return account.error();
 }

@@ -69,7 +69,10 @@ class RegistrationServer::Service final
 
 RegistrationServer::RegistrationServer(const Parts& parts,
                                        const RegistrationServerSettings& settings, State state)
-    : parts_(parts), state_(std::move(state)) {
+    : parts_(parts),
+      directory_(settings.directory),
+      silent_for_(settings.silent_for),
+      state_(std::move(state)) {
   service_ = std::make_unique<Service>(
       settings, [this, watched = alive_.watch()](const std::string& why_not) {
         parts_.scheduler.Post([this, watched, why_not] {
@@ -121,6 +124,7 @@ void RegistrationServer::Follow() {
   if (!is_begun_) return;
   if (driver_.ok() && !is_shown_) {
     is_shown_ = true;
+    AwaitKubelet();
     return socket_->Serve();
   }
   if (!driver_.ok() && is_shown_) {
@@ -131,6 +135,14 @@ void RegistrationServer::Follow() {
     }
   }
   TellState();
+}
+
+void RegistrationServer::AwaitKubelet() {
+  parts_.scheduler.PostAfter(silent_for_, [this, watched = alive_.watch()] {
+    if (!watched.alive() || !is_begun_) return;
+    has_waited_ = true;
+    TellState();
+  });
 }
 
 Status RegistrationServer::Remove() {
@@ -144,6 +156,7 @@ void RegistrationServer::TakeFileState(const Status& state) {
 }
 
 void RegistrationServer::TakeTold(const std::string& why_not) {
+  was_told_ = true;
   why_not_ = why_not;
   if (why_not.empty()) {
     parts_.log.Info("a kubelet has registered the CSI driver");
@@ -159,9 +172,15 @@ void RegistrationServer::TellState() {
   if (!driver_.ok()) {
     return state_(driver_.error().With("it is not registered while csi-serve does not serve"));
   }
-  if (!file_state_.ok() || why_not_.empty()) return state_(file_state_);
-  state_(
-      Error::NotApplied(Code::kUnavailable, "a kubelet did not register the driver: " + why_not_));
+  if (!file_state_.ok()) return state_(file_state_);
+  if (!why_not_.empty()) {
+    return state_(Error::NotApplied(Code::kUnavailable,
+                                    "a kubelet did not register the driver: " + why_not_));
+  }
+  if (was_told_ || !has_waited_) return state_(OkStatus());
+  state_(Error::NotApplied(
+      Code::kUnavailable, "no kubelet has registered the driver: none runs here, or " + directory_ +
+                              " is not its plugins_registry"));
 }
 
 }  // namespace volumed

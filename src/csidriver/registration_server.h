@@ -7,11 +7,13 @@
 // Source: kubernetes pkg/kubelet/pluginmanager@v1.36; node-driver-registrar v2.17.0.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
 
 #include "base/alive_guard.h"
+#include "base/clock.h"
 #include "base/event_loop.h"
 #include "base/log.h"
 #include "base/result.h"
@@ -24,6 +26,8 @@ struct RegistrationServerSettings {
   std::string directory;  // the kubelet's; absolute
   std::string driver;
   std::string endpoint;  // the socket of the driver, by the path that the kubelet sees
+  // A kubelet asks as soon as it sees the socket; after this time there is none that does.
+  Duration silent_for = std::chrono::seconds(30);
 };
 
 // Threads: control.
@@ -37,8 +41,8 @@ class RegistrationServer {
   };
   // Called on the control thread, whenever something has changed: OK as long as the socket is in
   // its place and no registration has failed. Errors: those of the socket's file; Unavailable, if a
-  // kubelet has said that it did not take the driver, until one says that it has; the driver's own,
-  // while it does not serve.
+  // kubelet has said that it did not take the driver, until one says that it has, or if none has
+  // said anything for `silent_for`; the driver's own, while it does not serve.
   using State = std::function<void(const Status&)>;
 
   RegistrationServer(const Parts& parts, const RegistrationServerSettings& settings, State state);
@@ -71,13 +75,19 @@ class RegistrationServer {
   void TakeTold(const std::string& why_not);
   void TellState();
 
+  void AwaitKubelet();
+
   const Parts parts_;
+  const std::string directory_;
+  const Duration silent_for_;
   const State state_;
   bool is_begun_ = false;  // by Serve()
   bool is_shown_ = false;  // as far as the socket can be made
   Status driver_;
   Status file_state_;
   std::string why_not_;  // empty: nobody has refused the driver
+  bool was_told_ = false;
+  bool has_waited_ = false;  // `silent_for` has passed
   std::unique_ptr<Service> service_;
   std::unique_ptr<ServedSocket> socket_;
   AliveGuard alive_;

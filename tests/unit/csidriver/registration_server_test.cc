@@ -133,6 +133,17 @@ TEST_F(RegistrationServerTest, WhatAKubeletSaysIsTheStateOfThePart) {
   EXPECT_TRUE(Becomes([&] { return state().ok(); }));
 }
 
+// A slip in the path of its directory left the driver without a kubelet, and the part was fine.
+TEST_F(RegistrationServerTest, ADriverForWhichNoKubeletAskedWasSaidToBeRegistered) {
+  settings_.silent_for = std::chrono::milliseconds(20);
+  Serve();
+  EXPECT_TRUE(Becomes([&] { return !state().ok(); }));
+  EXPECT_EQ(Wrong(), "no kubelet has registered the driver: none runs here, or " +
+                         settings_.directory + " is not its plugins_registry");
+  ASSERT_TRUE(Notify(true, ""));
+  EXPECT_TRUE(Becomes([&] { return state().ok(); }));
+}
+
 // A kubelet was told of a driver that nobody could call.
 TEST_F(RegistrationServerTest, ADriverThatDidNotServeWasRegistered) {
   const auto tell = [this](const Status& state) {
