@@ -19,7 +19,7 @@ bool DevicePins::Release(const UniqueVolumeName& volume, Duration patience) {
     if (found == pins_.end()) return true;
     given_up = found->second;
   }
-  if (!LetDeviceGo(*given_up, patience)) return false;
+  if (given_up && !LetDeviceGo(*given_up, patience)) return false;
   const MutexLock lock(mu_);
   const auto found = pins_.find(volume);
   if (found != pins_.end() && found->second == given_up) pins_.erase(found);
@@ -29,7 +29,7 @@ bool DevicePins::Release(const UniqueVolumeName& volume, Duration patience) {
 bool DevicePins::Has(const UniqueVolumeName& volume) const {
   const MutexLock lock(mu_);
   const auto found = pins_.find(volume);
-  return found != pins_.end() && IsDeviceKept(*found->second);
+  return found != pins_.end() && (!found->second || IsDeviceKept(*found->second));
 }
 
 size_t DevicePins::size() const {

@@ -26,7 +26,8 @@ namespace volumed {
 // Threads: any. Blocks: never, but for Release.
 class DevicePins {
  public:
-  // Keeps the pin until Release(). A pin that is kept for the volume already gives way.
+  // Keeps the pin until Release(). A pin that is kept for the volume already gives way. One that is
+  // null is kept like any other, and nothing has the device open.
   void Keep(const UniqueVolumeName& volume, DevicePin pin) EXCLUDES(mu_);
   // Gives the pin up, if one is kept, and waits until the device is closed. Whoever closes it last
   // waits until what was written to it is there, which is why FlushDevice comes first. False if

@@ -133,9 +133,11 @@ Status PoolVolumes::FindLost(Pool& pool, PoolObject object, const CallOptions& c
     const std::string place = layout.ArtefactDir(*id).Display();
     MutexLock lock(mu_);
     auto& unreadable = is_cut ? unreadable_cuts_ : unreadable_;
-    const std::string reason = "it is lost, and its files are at " + place +
-                               "; once they are moved away there is no such " +
-                               (is_cut ? "cut" : "volume");
+    const std::string reason =
+        "it is lost, and its files are at " + place +
+        ": put the records that had it back, if there is a copy of them; else move the files away, "
+        "and there is no such " +
+        (is_cut ? "cut" : "volume");
     if (!unreadable.emplace(entry.name, reason).second) continue;
     if (!is_cut) lost_.insert(entry.name);
     parts_.log.Warning(

@@ -4,11 +4,14 @@
 #include <fcntl.h>
 #include <linux/loop.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "base/descriptor.h"
@@ -23,6 +26,22 @@ inline bool MakeImage(const std::string& path, int64_t size_bytes) {
 
 inline bool HasLoopDevices() {
   return Descriptor(::open("/dev/loop-control", O_RDWR | O_CLOEXEC)).valid();
+}
+
+// How many descriptors of all processes lead to the device, under whatever name.
+inline size_t DescriptorsOf(const std::string& device) {
+  struct stat own {};
+  if (::stat(device.c_str(), &own) != 0) return 0;
+  size_t count = 0;
+  for (const auto& process : std::filesystem::directory_iterator("/proc")) {
+    std::error_code error;
+    for (const auto& open : std::filesystem::directory_iterator(process.path() / "fd", error)) {
+      struct stat held {};
+      const bool is_there = ::stat(open.path().c_str(), &held) == 0;
+      count += is_there && S_ISBLK(held.st_mode) && held.st_rdev == own.st_rdev ? 1 : 0;
+    }
+  }
+  return count;
 }
 
 // Detached, and its node removed if there are more than usual, by the destructor.

@@ -110,17 +110,11 @@ class BlockVolumeTest : public AgentTest {
     return RunCommand({"dd", "if=" + path, "bs=" + std::to_string(bytes), "count=1", "status=none"})
         .output;
   }
-  // The agent's descriptors that lead to this path; all with an empty one.
-  size_t Descriptors(const std::string& path) const {
-    const std::string directory = "/proc/" + std::to_string(agent_pid()) + "/fd";
-    size_t count = 0;
-    for (const std::string& name : Names(directory)) {
-      count += path.empty() || LinkTarget(directory + "/" + name) == path ? 1 : 0;
-    }
-    return count;
+  // The agent's, without those of workers (a socket, a pidfd and a pipe each), of which a few are
+  // kept warm.
+  size_t OwnDescriptors() const {
+    return Names("/proc/" + std::to_string(agent_pid()) + "/fd").size() - 3 * Workers().size();
   }
-  // Without those of workers (a socket, a pidfd and a pipe each), of which a few are kept warm.
-  size_t OwnDescriptors() const { return Descriptors("") - 3 * Workers().size(); }
   static size_t MountCount() {
     const std::string table = ReadText("/proc/self/mountinfo");
     return static_cast<size_t>(std::count(table.begin(), table.end(), '\n'));
@@ -195,7 +189,7 @@ TEST_F(BlockVolumeTest, TwoPodsShareADeviceAndItsDataOutlivesTheAgent) {
   EXPECT_NE(NumberOf(disk.path()), 0u);
   EXPECT_EQ(NumberOf(Node("a")), NumberOf(disk.path()));
   EXPECT_EQ(NumberOf(Node("b")), NumberOf(disk.path()));
-  EXPECT_EQ(Descriptors(disk.path()), 1u);
+  EXPECT_EQ(DescriptorsOf(disk.path()), 1u);
   EXPECT_EQ(LoopFiles().size(), 1u);  // the disk itself
   ASSERT_NO_FATAL_FAILURE(Dd(Link("a"), "kept"));
   EXPECT_EQ(ReadBack(Link("b"), 4), "kept");
@@ -217,15 +211,15 @@ TEST_F(BlockVolumeTest, TwoPodsShareADeviceAndItsDataOutlivesTheAgent) {
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
   ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
   ASSERT_TRUE(WaitPhase("b", "Ready")) << Explain("b");
-  EXPECT_EQ(Descriptors(disk.path()), 1u);
+  EXPECT_EQ(DescriptorsOf(disk.path()), 1u);
   EXPECT_EQ(MountsBelow(MapDirectory()).size(), 2u);
 
   ASSERT_NO_FATAL_FAILURE(DeleteAndWait("a"));
   EXPECT_EQ(ReadBack(Link("b"), 4), "kept");
-  EXPECT_EQ(Descriptors(disk.path()), 1u);
+  EXPECT_EQ(DescriptorsOf(disk.path()), 1u);
   ASSERT_NO_FATAL_FAILURE(DeleteAndWait("b"));
   EXPECT_TRUE(DeviceIsGone());
-  EXPECT_EQ(Descriptors(disk.path()), 0u);
+  EXPECT_EQ(DescriptorsOf(disk.path()), 0u);
   EXPECT_EQ(LeftOvers(), "");
   EXPECT_EQ(ReadBack(disk.path(), 4), "kept");
 }
@@ -239,17 +233,17 @@ TEST_F(BlockVolumeTest, AHeldPodThatLeavesHasItsDeviceOpenWithTheNextAgentToo) {
   ASSERT_TRUE(Hold("a", ::getpid()).ok());
   ASSERT_TRUE(Delete("Pod", "a").ok());
   ASSERT_TRUE(WaitPhase("a", "Terminating")) << Explain("a");
-  EXPECT_EQ(Descriptors(disk.path()), 1u);
+  EXPECT_EQ(DescriptorsOf(disk.path()), 1u);
   KillAgent();
   ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
-  EXPECT_TRUE(Eventually(kPatience, [&] { return Descriptors(disk.path()) == 1; }));
+  EXPECT_TRUE(Eventually(kPatience, [&] { return DescriptorsOf(disk.path()) == 1; }));
   EXPECT_TRUE(WaitPhase("a", "Terminating")) << Explain("a");
   EXPECT_NE(Explain("a").find("block:      " + disk.path()), std::string::npos) << Explain("a");
   const std::string self = std::to_string(::getpid());
   ASSERT_EQ(Ctl({"hold", "a", "--pid", self, "--release"}).exit_status, 0);
   ASSERT_TRUE(WaitGone("a"));
   EXPECT_TRUE(DeviceIsGone());
-  EXPECT_EQ(Descriptors(disk.path()), 0u);
+  EXPECT_EQ(DescriptorsOf(disk.path()), 0u);
 }
 
 TEST_F(BlockVolumeTest, NoPodIsGivenAnotherDeviceThanTheFirstOneHas) {
@@ -317,7 +311,7 @@ TEST_F(BlockVolumeTest, LoopDevicesMountsAndDescriptorsReturnToTheStart) {
   for (int i = 0; i < cycles; ++i) ASSERT_NO_FATAL_FAILURE(cycle()) << i;
   EXPECT_TRUE(Eventually(kPatience, [&] { return OwnDescriptors() <= descriptors; }))
       << OwnDescriptors() << " descriptors, " << descriptors << " before";
-  EXPECT_EQ(Descriptors(disk.path()), 0u);
+  EXPECT_EQ(DescriptorsOf(disk.path()), 0u);
   EXPECT_EQ(MountCount(), mounts);
   EXPECT_EQ(LoopFiles(), loops);
 
@@ -331,14 +325,14 @@ TEST_F(BlockVolumeTest, LoopDevicesMountsAndDescriptorsReturnToTheStart) {
     }
     ASSERT_NO_FATAL_FAILURE(StartReadyAgent());
     ASSERT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
-    ASSERT_EQ(Descriptors(disk.path()), 1u) << i;
+    ASSERT_EQ(DescriptorsOf(disk.path()), 1u) << i;
     ASSERT_EQ(MountsBelow(MapDirectory()).size(), 1u) << i;
   }
   EXPECT_TRUE(Eventually(kPatience, [&] { return OwnDescriptors() <= mapped; }))
       << OwnDescriptors() << " descriptors, " << mapped << " before";
   ASSERT_NO_FATAL_FAILURE(DeleteAndWait("a"));
   EXPECT_TRUE(DeviceIsGone());
-  EXPECT_EQ(Descriptors(disk.path()), 0u);
+  EXPECT_EQ(DescriptorsOf(disk.path()), 0u);
   EXPECT_EQ(MountCount(), mounts);
   EXPECT_EQ(LoopFiles(), loops);
   EXPECT_EQ(LeftOvers(), "");

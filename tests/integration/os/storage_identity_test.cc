@@ -74,20 +74,6 @@ class StorageIdentityTest : public MountNamespaceTest {
     EXPECT_EQ(Overlap(one, two), Overlap(two, one));
     return Overlap(one, two);
   }
-  // By any process, under whatever name.
-  static bool IsOpen(const std::string& device) {
-    struct stat own {};
-    EXPECT_EQ(::stat(device.c_str(), &own), 0);
-    for (const auto& process : std::filesystem::directory_iterator("/proc")) {
-      std::error_code error;
-      for (const auto& open : std::filesystem::directory_iterator(process.path() / "fd", error)) {
-        struct stat held {};
-        const bool is_there = ::stat(open.path().c_str(), &held) == 0;
-        if (is_there && S_ISBLK(held.st_mode) && held.st_rdev == own.st_rdev) return true;
-      }
-    }
-    return false;
-  }
   static bool Run(const std::string& command) {
     return std::system((command + " >/dev/null 2>&1").c_str()) == 0;
   }
@@ -250,9 +236,9 @@ TEST_F(StorageIdentityTest, ADeviceThatIsKeptLetsABindOfItsNodeGo) {
   EXPECT_EQ(kept->path, bound);
   EXPECT_EQ(kept->node, disk.path());
   EXPECT_EQ(::umount2(bound.c_str(), 0), 0) << std::strerror(errno);
-  EXPECT_TRUE(IsOpen(disk.path()));
+  EXPECT_EQ(DescriptorsOf(disk.path()), 1u);
   EXPECT_TRUE(LetDeviceGo(*kept->pin, seconds(10)));
-  EXPECT_FALSE(IsOpen(disk.path()));
+  EXPECT_EQ(DescriptorsOf(disk.path()), 0u);
 }
 
 // An agent that was ended then did not end: no other one could start.
@@ -288,12 +274,12 @@ TEST_F(StorageIdentityTest, ADeviceIsKeptForAsLongAsSomebodyHasTheSocketOfItsKee
   ASSERT_TRUE(disk.valid());
   auto kept = kernel_->Call(IdentifyDevice{HostPath(disk.path()), true}, {});
   ASSERT_TRUE(kept.ok()) << kept.error().ToString();
-  EXPECT_TRUE(IsOpen(disk.path()));
+  EXPECT_EQ(DescriptorsOf(disk.path()), 1u);
   kept->pin.reset();
-  for (int i = 0; i < 2000 && IsOpen(disk.path()); ++i) {
+  for (int i = 0; i < 2000 && DescriptorsOf(disk.path()) > 0; ++i) {
     std::this_thread::sleep_for(milliseconds(5));
   }
-  EXPECT_FALSE(IsOpen(disk.path()));
+  EXPECT_EQ(DescriptorsOf(disk.path()), 0u);
 }
 
 TEST_F(StorageIdentityTest, TwoLoopDevicesOnOneFileAreOneStorage) {

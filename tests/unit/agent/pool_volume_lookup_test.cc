@@ -8,6 +8,7 @@
 
 #include "agent/delete_commands.h"
 #include "agent/snapshot_view.h"
+#include "csidriver/csi_volume_wish.h"
 #include "operation/volume_state.h"
 #include "pool/pool_id.h"
 #include "unit/agent/snapshot_backend_fixture.h"
