@@ -140,8 +140,10 @@ Status ReleaseDevice(const OperationParts& parts, const DeviceRecord& facts,
     }
   }
   if (parts.pins->Release(facts.key, kCloses)) return OkStatus();
-  return Error::NotApplied(Code::kUnavailable, "the device of volume " + facts.key.str() +
-                                                   " is not closed yet: its disk does not answer");
+  return Error::NotApplied(Code::kUnavailable,
+                           "the device of volume " + facts.key.str() +
+                               " is not closed yet: its disk does not answer, or somebody has "
+                               "stopped the process volumed-keeper that has it");
 }
 
 Status CheckNobodyHasTheDevice(const OperationParts& parts, const DeviceRecord& device,

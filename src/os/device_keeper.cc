@@ -8,15 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
-
-#include "base/mutex.h"
 
 namespace volumed {
 namespace {
@@ -24,11 +20,10 @@ namespace {
 constexpr char kStarting[] = "start a keeper of a device";
 constexpr char kKeeps = 'k';
 
-// It must outlive its worker, and is small. That the kernel spares it is not asked for: one that
-// may not have it still keeps.
+// It must outlive its worker, whose group it has left, and is small. That the kernel spares it is
+// not asked for: one that may not have it still keeps.
 void StandApart() {
   ::prctl(PR_SET_NAME, "volumed-keeper");
-  ::setpgid(0, 0);
   sigset_t all;
   ::sigfillset(&all);
   ::sigprocmask(SIG_SETMASK, &all, nullptr);
@@ -54,23 +49,13 @@ void StandApart() {
   ::_exit(0);
 }
 
-// Those of this process that were not waited for.
-class Children {
- public:
-  static Children& OfProcess() {
-    static Children children;
-    return children;
-  }
-  void Add(pid_t pid) EXCLUDES(mu_) {
-    const MutexLock lock(mu_);
-    std::erase_if(pids_, [](pid_t ended) { return ::waitpid(ended, nullptr, WNOHANG) != 0; });
-    pids_.push_back(pid);
-  }
-
- private:
-  Mutex mu_;
-  std::vector<pid_t> pids_ GUARDED_BY(mu_);
-};
+// The process that is to keep is nobody's child, so that nobody has to wait for it.
+[[noreturn]] void StartKeeper(int socket, int device) {
+  ::setpgid(0, 0);
+  const pid_t keeper = ::_Fork();
+  if (keeper == 0) KeepAndEnd(socket, device);
+  ::_exit(keeper > 0 ? 0 : 1);
+}
 
 bool IsClosedWithin(int socket, std::chrono::milliseconds patience) {
   pollfd polled = {socket, 0, 0};
@@ -92,11 +77,10 @@ Result<Descriptor> KeepDeviceOpen(Descriptor device) {
   Descriptor theirs(ends[1]);
   const pid_t pid = ::fork();
   if (pid < 0) return Error::FromErrno(errno, kStarting, Outcome::kNotApplied);
-  if (pid == 0) KeepAndEnd(theirs.get(), device.get());
-  // It does so itself; but it may not have come to that when this process's group is killed.
-  ::setpgid(pid, pid);
-  Children::OfProcess().Add(pid);
-  // Until then it has all that this process has open, and keeps mounts busy.
+  if (pid == 0) StartKeeper(theirs.get(), device.get());
+  while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  // Until it keeps the device it has all that this process has open, and keeps mounts busy.
   theirs.Reset();
   char letter = 0;
   while (::read(ours.get(), &letter, 1) < 0 && errno == EINTR) {
