@@ -1,6 +1,7 @@
 #include "os/loop_file.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -175,8 +176,42 @@ bool FileOfLoops::CanBe(const LoopBacking& backing) {
   return !closest || !IsServed(*closest) || DeviceOf(*closest) == own_.device;
 }
 
+// A write lease is given to the only one that has a file open. Whoever opens it meanwhile waits for
+// the lease to be given back, which SIGURG, that does nothing, asks for. Source: fcntl(2).
+bool FileOfLoops::IsOpenElsewhere() const {
+  int file = file_.get();
+  Descriptor opened;
+  const int flags = ::fcntl(file, F_GETFL);
+  if (flags < 0) return true;
+  if ((flags & O_PATH) != 0) {
+    constexpr int kFlags = O_RDONLY | O_NOATIME | O_NONBLOCK | O_CLOEXEC;
+    opened = Descriptor(::open(ProcFdPath(file).c_str(), kFlags));
+    file = opened.get();
+  }
+  if (::fcntl(file, F_SETSIG, SIGURG) != 0) return true;
+  if (::fcntl(file, F_SETLEASE, F_WRLCK) != 0) return true;
+  ::fcntl(file, F_SETLEASE, F_UNLCK);
+  return false;
+}
+
+bool FileOfLoops::HasIt(const std::string& name) {
+  if (const std::optional<LoopFile> known = LoopAsker::Known(name)) return *known == own_;
+  const Result<LoopBacking> backing = BackingOf(name);
+  if (!backing.ok() || !CanBe(*backing)) return false;
+  const Result<LoopAnswer> answer = asker_->Ask(name);
+  return answer.ok() && answer->kind == LoopAnswer::Kind::kFile && answer->file == own_;
+}
+
+bool FileOfLoops::IsOnAnotherThan(const std::string& name) {
+  const Result<std::vector<std::string>> names = NamesOfAttachedLoops();
+  return names.ok() && std::ranges::any_of(*names, [&](const std::string& other) {
+           return other != name && HasIt(other);
+         });
+}
+
 bool FileOfLoops::IsOfAnother(const std::string& name, const LoopBacking& backing) {
-  if (HasNamesOf(backing)) return false;
+  if (!IsOpenElsewhere()) return true;
+  if (!IsOnAnotherThan(name) || HasNamesOf(backing)) return false;
   const std::optional<uint64_t> own_bytes = SizeIfAnswers();
   if (!own_bytes) return false;
   const std::optional<MountEntry> closest = MountAround(backing.file);

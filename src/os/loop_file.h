@@ -56,11 +56,11 @@ class FileOfLoops {
   // those whose file is a server's that is not this file's own. One whose filesystem has failed or
   // does not answer has another one, as long as this file answers and is not shown there: else a
   // disk of somebody else would stop each attachment. So has one that somebody changes for long, if
-  // what is shown of it speaks for that, too. True also if it cannot be opened. To be
-  // called before it is opened, which may hang as well. Costs one small read for a loop device that
-  // was asked before. Blocks: for a second for one that does not answer (LoopAsker), and as this
-  // file does. Errors, not applied: errno of asking, with `what`; Unavailable if one that may have
-  // this file does not answer.
+  // nobody else has this file open, or by what is shown (IsOfAnother). True also if it cannot be
+  // opened. To be called before it is opened, which may hang as well. Costs one small read for a
+  // loop device that was asked before. Blocks: for a second for one that does not answer
+  // (LoopAsker), and as this file does. Errors, not applied: errno of asking, with `what`;
+  // Unavailable if one that may have this file does not answer.
   Result<bool> MayBeOn(const std::string& name, const std::string& what);
   // The same of one that was never asked and is shown with this backing.
   Result<bool> MayBeOn(const std::string& name, const LoopBacking& backing,
@@ -80,9 +80,15 @@ class FileOfLoops {
   // Whether what is shown has the last two names of the file's path, which stay the same wherever
   // its filesystem is mounted; one with fewer names may have lost them.
   bool HasNamesOf(const LoopBacking& backing) const;
-  // Of a loop device that nobody can ask, as somebody changes it: whether what is shown speaks for
-  // another file. Blocks: as this file does.
+  // Of a loop device that nobody can ask, as somebody changes it: whether it has another file. That
+  // is certain if nobody else has this one open. If another loop device has it, what is shown
+  // decides, for then there is none that could come to be a second one. Blocks: as this file does.
   bool IsOfAnother(const std::string& name, const LoopBacking& backing);
+  // Whether anybody else, or the kernel for a loop device, has the file open. True in doubt.
+  bool IsOpenElsewhere() const;
+  // Whether another loop device certainly has the file. Blocks: as MayBeOn().
+  bool IsOnAnotherThan(const std::string& name);
+  bool HasIt(const std::string& name);
   // The file's size, for which what nobody has in memory is asked for; nothing if that fails.
   std::optional<uint64_t> SizeIfAnswers() const;
   bool IsOfServer();
