@@ -186,7 +186,8 @@ WantedVolume WantedPodBuilder::ResolveClaim(const Pod& pod, const PodVolume& vol
   return wanted;
 }
 
-void WantedPodBuilder::FindPlugin(const Pod& pod, WantedVolume& wanted) const {
+void WantedPodBuilder::FindPlugin(const Pod& pod, const WantedVolume* old,
+                                  WantedVolume& wanted) const {
   if (const std::optional<std::string> refusal = RefusalOfSpec(wanted.spec)) {
     wanted.problems.push_back(
         {"FindPlugin",
@@ -203,6 +204,13 @@ void WantedPodBuilder::FindPlugin(const Pod& pod, WantedVolume& wanted) const {
   }
   const Result<VolumePlugin*> plugin = plugins_.FindPluginBySpec(wanted.spec);
   if (!plugin.ok()) {
+    // What was built with a plugin that is gone stays as it is: its pod keeps what it has.
+    const bool is_gone =
+        old != nullptr && old->mountable() && !plugins_.FindPluginByName(old->plugin_name).ok();
+    if (is_gone) {
+      wanted = *old;
+      return;
+    }
     wanted.problems.push_back(
         {"FindPlugin", missing ? plugin.error().With(*missing) : plugin.error()});
     return;
@@ -337,7 +345,7 @@ WantedVolume WantedPodBuilder::BuildVolume(const Pod& pod, const PodVolume& volu
   wanted.is_open_claim =
       wanted.spec.volume() != nullptr && NamesClaim(wanted.spec.volume()->source);
   if (wanted.is_open_claim) return wanted;
-  FindPlugin(pod, wanted);
+  FindPlugin(pod, old, wanted);
   CheckNodeAffinity(wanted);
   if (const auto wrong = WrongMode(volume.name, wanted.spec, is_device)) {
     wanted.plugin_name.clear();

@@ -31,7 +31,8 @@ class WantedPodBuilder {
   // The volume behind a claim; if there is none, a volume that cannot be mounted.
   WantedVolume ResolveClaim(const Pod& pod, const PodVolume& volume, const WantedPod* before) const;
   // A source that a CSI driver has replaced is translated first: the spec is its driver's then.
-  void FindPlugin(const Pod& pod, WantedVolume& wanted) const;
+  // `old`: what the pod had as this volume before; may be null.
+  void FindPlugin(const Pod& pod, const WantedVolume* old, WantedVolume& wanted) const;
   void FindDevice(VolumePlugin& plugin, WantedVolume& wanted) const;
   void FindAttachment(VolumePlugin& plugin, WantedVolume& wanted) const;
   // REQUIRES: all volumes of the pod that are this one are merged.

@@ -210,7 +210,10 @@ TEST_F(FlexVolumeTest, APodKeepsItsVolumeWhileItsDriverChangesAndGoes) {
   ASSERT_NO_FATAL_FAILURE(ApplyOk(Inline("late", "two")));
   ASSERT_TRUE(WaitSays("late", "there is no executable")) << Explain("late");
   EXPECT_EQ(ReadText(place + "/kept.txt"), "kept");
+  // A change of its claim's volume has the pod looked at anew: it was Pending from then on.
+  ASSERT_NO_FATAL_FAILURE(ApplyOk(Storage("one", 33 * kMi)));
   EXPECT_TRUE(WaitPhase("a", "Ready")) << Explain("a");
+  EXPECT_EQ(Explain("a").find("not installed"), std::string::npos) << Explain("a");
 
   // What it has mounted goes without it; only it can detach.
   ASSERT_NO_FATAL_FAILURE(DeletePodAndWait("a"));
