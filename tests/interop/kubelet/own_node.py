@@ -86,6 +86,11 @@ class Agent:
         return sum(float(line.split()[-1]) for line in lines if line.startswith("csi_plugin_operations_seconds_count{") and
                    f'/{method}"' in line and '"OK"' in line)
 
+    def refused(self, words):
+        """How many failed calls of the driver its log has with these words, of all its lives."""
+        with open(os.path.join(self.dir, "volumed.log"), errors="replace") as log:
+            return sum("CSI call failed" in line and words in line for line in log)
+
     def promised(self):
         """How many volumes and snapshots the agent itself knows, and what it has promised to them."""
         pools = json.loads(self.ctl("get", "pools", "-o", "json"))["pools"]
