@@ -13,8 +13,8 @@
 
 namespace volumed {
 
-// Starts a keeper of the device, which has this process's end of no other descriptor, and leaves
-// its process group, so that what kills that leaves it. Returns the keeper's socket, which may be
+// Starts a keeper of the device. It has nothing else of this process open, and has left its process
+// group, so that what kills that leaves the keeper. Returns the keeper's socket, which may be
 // given to another process: the device is kept as long as somebody has it. Threads: one at a time.
 // Blocks: for the start of the process. Errors, not applied: errno of the socket, or of the
 // process; Unavailable if somebody ends that at once.

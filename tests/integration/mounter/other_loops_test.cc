@@ -261,24 +261,32 @@ class LockedLoop {
   bool is_locked_ = false;
 };
 
+class LockedLoopsTest : public OtherLoopsTest {
+ protected:
+  // Of a loop device of the file: while it is locked there is no second one, and then it is found.
+  void ExpectRefusedWhileLocked(const LoopDevice& loop) {
+    const Descriptor mounted(::open(Path("mnt").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    ASSERT_EQ(::ioctl(mounted.get(), FIFREEZE, 0), 0);
+    {
+      const LockedLoop locked(loop.path());
+      const auto attached = local_->Call(AttachLoop{Ours()}, {});
+      ASSERT_EQ(::ioctl(mounted.get(), FITHAW, 0), 0);
+      if (!locked.is_locked()) GTEST_SKIP() << "skipped: needs the stacks of processes";
+      ASSERT_FALSE(attached.ok());
+      EXPECT_EQ(attached.error().code(), Code::kUnavailable) << attached.error().ToString();
+    }
+    ASSERT_NO_FATAL_FAILURE(ExpectIsTheFiles(loop));
+  }
+};
+
 // It does not answer either, though its file would: the file had got a second one.
-TEST_F(OtherLoopsTest, ALoopDeviceThatSomebodyChangesIsNotTakenForOneThatIsSilent) {
+TEST_F(LockedLoopsTest, ALoopDeviceThatSomebodyChangesIsNotTakenForOneThatIsSilent) {
   ASSERT_EQ(::mount(Path("mnt/volume-1").c_str(), Path("mnt2").c_str(), nullptr, MS_BIND, nullptr),
             0);
   const LoopDevice loop(Path("mnt2/image"));
   ASSERT_TRUE(loop.valid());
   ASSERT_EQ(::umount2(Path("mnt2").c_str(), MNT_DETACH), 0);
-  const Descriptor mounted(::open(Path("mnt").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  ASSERT_EQ(::ioctl(mounted.get(), FIFREEZE, 0), 0);
-  {
-    const LockedLoop locked(loop.path());
-    const auto attached = local_->Call(AttachLoop{Ours()}, {});
-    ASSERT_EQ(::ioctl(mounted.get(), FITHAW, 0), 0);
-    if (!locked.is_locked()) GTEST_SKIP() << "skipped: needs the stacks of processes";
-    ASSERT_FALSE(attached.ok());
-    EXPECT_EQ(attached.error().code(), Code::kUnavailable) << attached.error().ToString();
-  }
-  ASSERT_NO_FATAL_FAILURE(ExpectIsTheFiles(loop));
+  ASSERT_NO_FATAL_FAILURE(ExpectRefusedWhileLocked(loop));
 }
 
 // Whoever changes a loop device may wait for its disk, as volumed itself does that sets direct I/O:
@@ -304,23 +312,13 @@ TEST_F(OtherLoopsTest, ALoopDeviceOfADiskThatHangsStoppedEachAttachmentAsSomebod
 
 // It was shown below what lies on another disk, as the agent sees it, and under another name: the
 // file had got a second one.
-TEST_F(OtherLoopsTest, AHardLinkOfTheFileBelowACoveringMountIsNotTakenForAnotherDisks) {
+TEST_F(LockedLoopsTest, AHardLinkOfTheFileBelowACoveringMountIsNotTakenForAnotherDisks) {
   ASSERT_EQ(::mount(Path("mnt").c_str(), Path("mnt2").c_str(), nullptr, MS_BIND, nullptr), 0);
   ASSERT_EQ(::link(Path("mnt/volume-1/image").c_str(), Path("mnt/link").c_str()), 0);
   const LoopDevice loop(Path("mnt2/link"));
   ASSERT_TRUE(loop.valid());
   ASSERT_EQ(::mount("cover", Path("mnt2").c_str(), "tmpfs", 0, nullptr), 0);
-  const Descriptor mounted(::open(Path("mnt").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  ASSERT_EQ(::ioctl(mounted.get(), FIFREEZE, 0), 0);
-  {
-    const LockedLoop locked(loop.path());
-    const auto attached = local_->Call(AttachLoop{Ours()}, {});
-    ASSERT_EQ(::ioctl(mounted.get(), FITHAW, 0), 0);
-    if (!locked.is_locked()) GTEST_SKIP() << "skipped: needs the stacks of processes";
-    ASSERT_FALSE(attached.ok());
-    EXPECT_EQ(attached.error().code(), Code::kUnavailable) << attached.error().ToString();
-  }
-  ASSERT_NO_FATAL_FAILURE(ExpectIsTheFiles(loop));
+  ASSERT_NO_FATAL_FAILURE(ExpectRefusedWhileLocked(loop));
   for (int mounts = 2; mounts > 0; --mounts) ::umount2(Path("mnt2").c_str(), MNT_DETACH);
 }
 

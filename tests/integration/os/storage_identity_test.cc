@@ -4,34 +4,25 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <memory>
-#include <thread>
 #include <vector>
 
-#include "integration/hangfs/hangfs_mount.h"
 #include "integration/loop_device.h"
 #include "integration/mount_namespace_fixture.h"
 #include "integration/partitions.h"
 #include "mounter/host_directory.h"
-#include "os/device_keeper.h"
 #include "os/local_kernel.h"
 #include "os/loop_file.h"
-#include "places.h"
 
 namespace volumed {
 namespace {
-
-using std::chrono::milliseconds;
-using std::chrono::seconds;
 
 constexpr int64_t kDiskBytes = int64_t{160} << 20;
 
@@ -220,66 +211,6 @@ TEST_F(StorageIdentityTest, WhoLooksAtADeviceOrKeepsItForAPodDoesNotClaimIt) {
   ASSERT_TRUE(kept.ok()) << kept.error().ToString();
   ASSERT_NE(kept->pin, nullptr);
   EXPECT_TRUE(is_free());
-}
-
-// A CSI driver unmounts what it has bound for a pod while the device is kept: it got EBUSY.
-TEST_F(StorageIdentityTest, ADeviceThatIsKeptLetsABindOfItsNodeGo) {
-  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
-  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes / 16));
-  const LoopDevice disk(Path("image"));
-  ASSERT_TRUE(disk.valid());
-  const std::string bound = Path("bound");
-  ASSERT_TRUE(MakeImage(bound, 0));
-  ASSERT_EQ(::mount(disk.path().c_str(), bound.c_str(), nullptr, MS_BIND, nullptr), 0);
-  const auto kept = kernel_->Call(IdentifyDevice{HostPath(bound), true}, {});
-  ASSERT_TRUE(kept.ok()) << kept.error().ToString();
-  EXPECT_EQ(kept->path, bound);
-  EXPECT_EQ(kept->node, disk.path());
-  EXPECT_EQ(::umount2(bound.c_str(), 0), 0) << std::strerror(errno);
-  EXPECT_EQ(DescriptorsOf(disk.path()), 1u);
-  EXPECT_TRUE(LetDeviceGo(*kept->pin, seconds(10)));
-  EXPECT_EQ(DescriptorsOf(disk.path()), 0u);
-}
-
-// An agent that was ended then did not end: no other one could start.
-TEST_F(StorageIdentityTest, WhoKeptADeviceWaitedForADiskThatDidNotAnswer) {
-  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
-  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes / 16));
-  ASSERT_EQ(::mkdir(Path("hung").c_str(), 0755), 0);
-  HangfsMount hangfs(HangfsPath(), Path("hung"), Path("control"), Path("image"));
-  if (!hangfs.mounted()) GTEST_SKIP() << "skipped: needs /dev/fuse";
-  const LoopDevice disk(Path("hung/image"));
-  ASSERT_TRUE(disk.valid());
-  auto kept = kernel_->Call(IdentifyDevice{HostPath(disk.path()), true}, {});
-  ASSERT_TRUE(kept.ok()) << kept.error().ToString();
-  {
-    const Descriptor device(::open(disk.path().c_str(), O_WRONLY | O_CLOEXEC));
-    const std::string data(1 << 20, 'x');
-    ASSERT_EQ(::pwrite(device.get(), data.data(), data.size(), 0), ssize_t{1} << 20);
-    hangfs.Hang();
-  }
-  EXPECT_TRUE(IsDeviceKept(*kept->pin));
-  EXPECT_FALSE(LetDeviceGo(*kept->pin, milliseconds(100)));
-  EXPECT_FALSE(LetDeviceGo(*kept->pin, milliseconds(0))) << "asked again";
-  hangfs.Heal();
-  EXPECT_TRUE(LetDeviceGo(*kept->pin, seconds(10)));
-  EXPECT_FALSE(IsDeviceKept(*kept->pin));
-}
-
-// Or was killed itself: the device is let go, and what it was kept for is seen to be missing.
-TEST_F(StorageIdentityTest, ADeviceIsKeptForAsLongAsSomebodyHasTheSocketOfItsKeeper) {
-  if (!HasLoopDevices()) GTEST_SKIP() << "skipped: needs loop devices";
-  ASSERT_TRUE(MakeImage(Path("image"), kDiskBytes / 16));
-  const LoopDevice disk(Path("image"));
-  ASSERT_TRUE(disk.valid());
-  auto kept = kernel_->Call(IdentifyDevice{HostPath(disk.path()), true}, {});
-  ASSERT_TRUE(kept.ok()) << kept.error().ToString();
-  EXPECT_EQ(DescriptorsOf(disk.path()), 1u);
-  kept->pin.reset();
-  for (int i = 0; i < 2000 && DescriptorsOf(disk.path()) > 0; ++i) {
-    std::this_thread::sleep_for(milliseconds(5));
-  }
-  EXPECT_EQ(DescriptorsOf(disk.path()), 0u);
 }
 
 TEST_F(StorageIdentityTest, TwoLoopDevicesOnOneFileAreOneStorage) {
